@@ -53,8 +53,7 @@ def _pr_trivial(results: Results) -> Verdict:
 def _accuracy(results: Results) -> Verdict:
     trivial, pooled = (_gaps(results, DAFH, rival, "accuracy") for rival in (TRIVIAL, POOLED))
     return verdict_of([trivial[d] > 0 and pooled[d] > 0 for d in trivial]), (
-        f"Accuracy minus trivial's, points: {_list(trivial)}; minus pooled's: {_list(pooled)}. Both are fitted to "
-        "convergence."
+        f"Accuracy minus trivial's, points: {_list(trivial)}; minus pooled's: {_list(pooled)}."
     )
 
 
@@ -64,8 +63,8 @@ def _same_sgd(results: Results) -> Verdict:
         paper, *rivals = (best_setting(results, d, name)["accuracy"].mean() for name in ("paper", "trivial", "pooled"))
         gaps[d] = 100 * float(paper - max(rivals))
     return verdict_of([gap > 0 for gap in gaps.values()]), (
-        f"All trained by the same SGD, each with its best setting on test rows: accuracy minus the better of trivial "
-        f"and pooled, points: {_list(gaps)}."
+        "With the same SGD and the best settings on test rows, accuracy minus the better of trivial and pooled, "
+        f"points: {_list(gaps)}."
     )
 
 
@@ -76,8 +75,7 @@ def _clustering(results: Results) -> Verdict:
         for metric in ("pr", "accuracy")
     ]
     return verdict_of([won > len(cells) / 2 for won in wins]), (
-        f"Higher Pr in {wins[0]} and higher accuracy in {wins[1]} of {len(cells)} cases (data set, K); clusters "
-        "have converged classifiers."
+        f"Higher Pr in {wins[0]} and higher accuracy in {wins[1]} of {len(cells)} cases (data set, K)."
     )
 
 
@@ -93,9 +91,8 @@ def _no_violations(results: Results) -> Verdict:
     best = {d: best_run(results, d, FIRST)["violations"] for d in COMPARED}
     significant = sum(int((rows["corrected"] > 0).sum()) for rows in runs.values())
     return verdict_of([bool((rows["violations"] == 0).all()) for rows in runs.values()]), (
-        f"Runs without a violation, K = 2: {clean}; violations of the most accurate run, which the paper shows: "
-        f"{_list(best, 0, '')}. After Holm's correction, {significant} of {sum(map(len, runs.values()))} "
-        "runs have one."
+        f"Runs without a violation, K = 2: {clean}; violations of the most accurate run: {_list(best, 0, '')}. After "
+        f"Holm's correction, {significant} of {sum(map(len, runs.values()))} runs have one."
     )
 
 
@@ -130,8 +127,7 @@ def _rise(results: Results) -> Verdict:
         rise = f"{rises[1]['pr']:+.1f}/{rises[1]['accuracy']:+.1f}"
         words.append(f"{title} {rise} to {last['pr']:.1f}/{last['accuracy']:.1f}")
     return verdict_of(cases), (
-        f"Violent, test rows, rise of Pr/accuracy from the first to the last of 24 steps of 1,024 rows: "
-        f"{'; '.join(words)}."
+        f"Violent, test rows, rise of Pr/accuracy from the first to the last of 24 steps: {'; '.join(words)}."
     )
 
 
@@ -146,8 +142,7 @@ def _fifteen_steps(results: Results) -> Verdict:
         first = [f"after step {index[0]}" if len(index) else "never" for index in above]
         words.append(f"{title}: {first[0]}, {first[1]}")
     return verdict_of(cases), (
-        "Violent, steps until Pr and accuracy are above those of the trivial partition as printed, and with converged "
-        f"classifiers: {'; '.join(words)}."
+        f"Violent, above the trivial partition as printed, and as converged: {'; '.join(words)}."
     )
 
 
@@ -170,8 +165,8 @@ def _penalty(results: Results) -> Verdict:
         share = 100 * np.maximum(rows["smallest_share"], 1 - rows["smallest_share"])
         largest[d] = [float(share[rows["penalty"] == lam].mean()) for lam in (0.0, 10.0)]
     return verdict_of([by[0] >= 75 and by[0] > by[1] for by in largest.values()]), (
-        "Larger of two groups without the penalty and with λ = 10, % of the test rows: "
-        f"{', '.join(f'{d} {by[0]:.0f} and {by[1]:.0f}' for d, by in largest.items())}. A majority: 75%."
+        "Larger of two groups without the penalty and with λ = 10, % of the test rows (a majority: 75%): "
+        f"{', '.join(f'{d} {by[0]:.0f} and {by[1]:.0f}' for d, by in largest.items())}."
     )
 
 
@@ -197,17 +192,16 @@ def composition_gaps(results: Results, method: str = FIRST) -> list[tuple[float,
 def _composition(results: Results) -> Verdict:
     gaps = composition_gaps(results)
     return verdict_of([men >= 10 and women >= 5 for men, women in gaps]), (
-        "Arrest, by split, points: non-white men up to 45 in one group minus the other, and non-white women from 25 to "
-        f"45 the other way round: {'; '.join(f'{men:+.0f} and {women:+.0f}' for men, women in gaps)}. Especially "
-        "higher: by 10, for the women by 5."
+        "Arrest, by split, points: non-white men up to 45 in one group minus the other (especially higher: 10), and "
+        "non-white women from 25 to 45 the other way round (5): "
+        f"{'; '.join(f'{men:+.0f} and {women:+.0f}' for men, women in gaps)}."
     )
 
 
 def _majority(results: Results) -> Verdict:
     shares = {d: results.mean(d, *DAFH, "disagreement") for d in DATASETS}
     return verdict_of([share > 50 for share in shares.values()]), (
-        "Only rows that are decided differently can prefer a classifier: K = 2, in % of the rows, "
-        f"{_list(shares, 1, '')}."
+        f"Only rows that are decided differently can prefer a classifier, K = 2, %: {_list(shares, 1, '')}."
     )
 
 
