@@ -42,10 +42,9 @@ def main(tables: tuple[str, ...], data: tuple[str, ...], splits: int, n_jobs: in
         store = Store(out / "results.json")
         pending = [job for job in chosen if job not in store.jobs]
         minutes = Store().expected_seconds(pending) / 60 / n_jobs
-        expected = "an unknown number of" if np.isnan(minutes) else f"about {math.ceil(minutes)}"
+        expected = "time unknown" if np.isnan(minutes) else f"about {math.ceil(minutes)} min on {n_jobs} idle cores"
         click.echo(
-            f"{len(pending)} of {len(chosen)} jobs to do: {expected} minutes on {n_jobs} idle cores. An interrupted "
-            "run goes on where it stopped."
+            f"{len(pending)} of {len(chosen)} jobs to do: {expected}. An interrupted run goes on where it stopped."
         )
         started = time.perf_counter()
         run(pending, store, n_jobs=n_jobs)

@@ -28,26 +28,19 @@ NAMES = {
     "jtt": "JTT",
     "george": "GEORGE",
 }
-LINE = ["method", "tuned by", "guard"]
-_ORDERS = {
-    "method": list(NAMES.values()),
-    "tuned by": ["–", "log-loss", "antigone"],
-    "guard": ["no", "yes"],
-    "dataset": list(DATASETS),
-}
+# The columns that name a line, with their order.
+LINE = {"method": list(NAMES.values()), "tuned by": ["–", "log-loss", "antigone"], "guard": ["no", "yes"]}
 OURS = ("Exceptions", "Network")
+_SHARES = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
 
 
 def lines_of(results: pd.DataFrame) -> pd.DataFrame:
     """Results of rivals with the columns that name a line of the table, and figures in percent."""
-    lines = results.copy()
+    lines = results.rename(columns={"tuned": "tuned by"})
     lines["method"] = lines["method"].str.removeprefix("rival-").map(NAMES)
-    lines["tuned by"] = lines["tuned"]
     lines["guard"] = np.where(lines["guarded"].astype(bool), "yes", "no")
     lines[_SHARES] = 100 * lines[_SHARES].astype(float)
-    for name, order in _ORDERS.items():
-        lines[name] = pd.Categorical(lines[name], order)
-    return lines.sort_values([*_ORDERS, "split"], kind="stable").astype(dict.fromkeys(_ORDERS, str))
+    return lines.assign(**{name: pd.Categorical(lines[name], order) for name, order in LINE.items()})
 
 
 def splits_of(results: pd.DataFrame) -> str:
@@ -56,14 +49,11 @@ def splits_of(results: pd.DataFrame) -> str:
     return f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}."
 
 
-_SHARES = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
-
-
 def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
     lines = lines_of(results)
     # With the guard, all rivals are nearly the pooled classifier: their family stands for them.
-    groups = lines[(lines["guard"] == "no") | lines["method"].isin(OURS)].groupby(LINE, sort=False)
+    groups = lines[(lines["guard"] == "no") | lines["method"].isin(OURS)].groupby(list(LINE), observed=True)
     return pd.DataFrame([dict(zip(LINE, key, strict=True)) | _means(members) for key, members in groups])
 
 
@@ -105,7 +95,7 @@ def families_table(results: pd.DataFrame) -> pd.DataFrame:
 def harmed_table(results: pd.DataFrame) -> pd.DataFrame:
     """Who is shown to be harmed: for each line with any harm, the named group that is harmed most often."""
     rows = []
-    for key, members in lines_of(results).groupby(LINE, sort=False):
+    for key, members in lines_of(results).groupby(list(LINE), observed=True):
         harmed = [_who(dataset, members[members["dataset"] == dataset]) for dataset in DATASETS]
         if any(harmed):
             line: Any = dict(zip(LINE, key, strict=True))
