@@ -93,7 +93,7 @@ def losses_scenario(shift: float, error_gain: float) -> Scenario:
     def draw(rng: np.random.Generator) -> ComparedRows:
         group = _groups(4, 1500)
         positive = rng.random(len(group)) < 0.3
-        fewer = (error_gain + 0.3 * shift) / 0.7  # What false positives must fall by.
+        fewer = (error_gain + 0.3 * shift) / 0.7  # What false positives must fall by: 30% of the rows are positive.
         lost, won = draw_outcomes(np.where(positive, shift, -fewer), 0.2, rng)
         return compare_own(group, lost, won, 4, positive=positive)
 
@@ -152,6 +152,7 @@ def where_discordant(
     if where == "discordant if heavy":
         return np.where(heavy, harm, 0.0), np.where(heavy, 0.5, 0.0)
     if where == "light rows win, heavy lose":
+        # Weighted, light rows win what heavy rows lose, but for the harm.
         spread = np.where(heavy, 0.2 + harm, -0.2 * weights.heavy / (1 - weights.heavy))
         return spread, np.abs(spread)
     return harm * every, 0.2 * every

@@ -51,7 +51,8 @@ def paper_objective(theta: tuple[Layer, Layer], h: Layer, x: Any, y: Any, penalt
     pi = jax.nn.softmax(group_logits(theta, x))
     loss = jnp.abs(jax.nn.sigmoid(jax.nn.sigmoid(affine(h, x)) - 0.5) - y[:, None])
     k, share = pi.shape[-1], pi.mean(0)
-    gamma = jnp.sum(share * jnp.log(share * k + 1e-12))  # KL divergence from the uniform distribution
+    # KL divergence from the uniform distribution; an empty group has a share of 0, and the logarithm needs a floor.
+    gamma = jnp.sum(share * jnp.log(share * k + 1e-12))
     return scale * ((1 - 2 * k * pi) * loss).sum(1).mean() / k**2 - penalty * gamma
 
 

@@ -47,6 +47,7 @@ YARDSTICKS: dict[str, Any] = {
     "majority": DummyClassifier(strategy="most_frequent"),
 }
 """One classifier for all rows."""
+# Of 1,024 rows: more than the 15 that the paper speaks of, and less than five passes over Violent.
 N_STEPS = 24
 
 
@@ -248,6 +249,7 @@ def _steps(job: Job, data: Split) -> Iterator[Row]:
     update = job.method.removeprefix("steps-")
     _, _, group_rate, rate, penalty = CHOSEN_SETTINGS[job.dataset]
     passes = -(-N_STEPS * STEP // len(data.y))
+    # One stream of rows for all three readings, so that they differ in nothing but the update.
     stream = np.concatenate([order.ravel() for order in orders(len(data.y), 1, passes, job.split)])[: N_STEPS * STEP]
     batches = list(stream.reshape((N_STEPS, STEP, 1) if update == "row" else (N_STEPS, 1, STEP)))
     settings, first = Setting([group_rate], [rate], [penalty]), start(data.X.shape[1], job.k, job.split)
@@ -282,6 +284,7 @@ def figures(result: AuditResult) -> Row:
     """
     matrix = result.matrix
     return {
+        # "corrected" counts violations after Holm's correction, "violations" point estimates, as the paper does.
         **_main_figures(matrix),
         "pooled_accuracy": matrix.pooled_accuracy,
         "corrected": int(result.violations["corrected"]),

@@ -82,6 +82,7 @@ class Results:
 def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
     """Mean of paired differences with its 95% interval (Student's t); no interval for fewer than three splits."""
     values = np.asarray(differences, np.float64)
+    # With two splits, Student's factor is 12.7: such an interval says nothing.
     if len(values) < 3:
         return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
     half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))

@@ -89,5 +89,5 @@ def _gap(model: LogisticRegression, x: Floats, in_group: NDArray[np.bool_]) -> t
     """Difference of the mean probability between the group and the others, with its gradient by (w, b)."""
     p = model.predict_proba(x)[:, 1]
     weight = np.where(in_group, 1 / in_group.sum(), -1 / (~in_group).sum())
-    slope = weight * p * (1 - p)
+    slope = weight * p * (1 - p)  # The derivative of a probability by its logit is p (1 − p).
     return float(weight @ p), np.append(slope @ x, slope.sum())
