@@ -30,8 +30,8 @@ class World:
         group = np.repeat(np.arange(len(self.sizes)), self.sizes)
         pooled = rng.random(len(group)) >= self.pooled_error
         worse, better = (self.discordance + self.harm) / 2, (self.discordance - self.harm) / 2
-        # Rows that the pooled classifier gets right can only be spoiled, the others only mended: divided by the share of
-        # such rows, so that over all rows the discordance and the harm are those of the world.
+        # Rows that the pooled classifier gets right can only be spoiled, the others only mended. Divided by the share
+        # of such rows, so that discordance and harm are right over all rows.
         spoiled = rng.random((len(group), len(self.sizes))) < (worse / (1 - self.pooled_error))[group]
         mended = rng.random(spoiled.shape) < (better / self.pooled_error)[group]
         right = np.column_stack([np.where(pooled[:, None], ~spoiled, mended), pooled])

@@ -47,7 +47,7 @@ YARDSTICKS: dict[str, Any] = {
     "majority": DummyClassifier(strategy="most_frequent"),
 }
 """One classifier for all rows."""
-# Of 1,024 rows: more than the 15 that the paper speaks of, and less than five passes over Violent.
+# Steps of 1,024 rows: more than the 15 that the paper's claim is about.
 N_STEPS = 24
 
 
