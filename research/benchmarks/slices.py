@@ -17,10 +17,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from divexplorer import DivergenceExplorer
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sliceline.slicefinder import Slicefinder
 
 from dafh import compare
 from research.guarantees.discoveries import Planted
@@ -51,6 +49,8 @@ def discretise(table: pd.DataFrame, bins: str, share: float) -> pd.DataFrame:
 
 def sliceline(coded: pd.DataFrame, is_worse: Mask) -> list[Mask]:
     """Slices in the order of their scores, with the weight that its paper recommends."""
+    from sliceline.slicefinder import Slicefinder
+
     finder = Slicefinder(alpha=0.95, k=MOST_NAMED, max_l=2, min_sup=round(SMALLEST * len(coded)), verbose=False)
     finder.fit(coded.to_numpy(), is_worse.astype(float))
     values = coded.to_numpy()
@@ -77,6 +77,8 @@ def divexplorer(coded: pd.DataFrame, harm: NDArray[np.float64]) -> tuple[pd.Data
 
 def check_divexplorer(coded: pd.DataFrame, harm: NDArray[np.float64]) -> None:
     """Compare with the results of the package itself."""
+    from divexplorer import DivergenceExplorer
+
     patterns, _ = divexplorer(coded, harm)
     theirs = DivergenceExplorer(coded.assign(harm=harm)).get_pattern_divergence(
         SMALLEST, quantitative_outcomes=["harm"]
