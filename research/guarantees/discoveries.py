@@ -109,19 +109,19 @@ class Planted:
         spoiled = member & (new == y) & (rng.random(self.n_rows) < self.loss / 0.8)
         return table, member, {"y": y, "old": old, "new": np.where(spoiled, 1 - y, new)}
 
-    def found(self, seed: int) -> tuple[bool, bool, bool]:
-        """Whether the region is shown, is among the rules tested, and any group that does not touch it is shown."""
+    def outcome(self, seed: int) -> tuple[bool, bool, bool]:
+        """Whether the region is shown, is among the rules tested, and whether any rule with no excess of it is shown."""
         table, member, rows = self.draw(seed)
         result = compare(**rows, X=table, random_state=seed)
         assert result.losers is not None
         overlaps, shares = [], []
         for region in result.losers.regions:
-            inside = region.holds(table)
-            overlaps.append((inside & member).sum() / max((inside | member).sum(), 1))
-            shares.append(member[inside].mean())
-        shown = result.losers.table["shown"].to_numpy(bool)
-        is_alike, is_elsewhere = np.array(overlaps) >= 0.5, np.array(shares) < self.share
-        return bool((is_alike & shown).any()), bool(is_alike.any()), bool((is_elsewhere & shown).any())
+            selected = region.holds(table)
+            overlaps.append((selected & member).sum() / max((selected | member).sum(), 1))
+            shares.append(member[selected].mean())
+        is_shown = result.losers.table["shown"].to_numpy(bool)
+        is_planted, is_elsewhere = np.array(overlaps) >= 0.5, np.array(shares) < self.share
+        return bool((is_planted & is_shown).any()), bool(is_planted.any()), bool((is_elsewhere & is_shown).any())
 
 
 def power_table(
@@ -136,7 +136,7 @@ def power_table(
         for share in shares:
             for loss in losses:
                 world = Planted(n_rows, share, loss)
-                lines.append((n_rows, share, loss, *np.mean([world.found(seed) for seed in range(n_worlds)], axis=0)))
+                lines.append((n_rows, share, loss, *np.mean([world.outcome(seed) for seed in range(n_worlds)], axis=0)))
     return pd.DataFrame(lines, columns=["rows", "share", "loss", "shown", "tested", "shown elsewhere"])
 
 

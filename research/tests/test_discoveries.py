@@ -28,7 +28,7 @@ def test_limits_for_every_rule_are_hardly_ever_missed():
 
 
 def test_a_large_harm_is_found_and_shown():
-    shown, tested, elsewhere = np.mean([Planted(5000, 0.1, 0.2, 6).found(seed) for seed in range(4)], axis=0)
+    shown, tested, elsewhere = np.mean([Planted(5000, 0.1, 0.2, 6).outcome(seed) for seed in range(4)], axis=0)
     assert shown == tested == 1
     assert elsewhere == 0
 

@@ -1,10 +1,15 @@
-"""Figures beside a printed rule are those that pandas gives on the rows that its words select."""
+"""Figures beside printed rules are those that pandas gives on the rows that their words select."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from dafh import DAFHClassifier
+from dafh.cli import main
 from dafh.datasets import DATASETS
 from dafh.datasets.sources import is_available
 from research.benchmarks.losers import failures
@@ -52,3 +57,22 @@ def test_the_guards_table_is_about_the_rows_that_its_printed_rules_select(seeds)
         assert table["rows"].tolist() == by_words["size"].tolist()
         assert table["pooled_loss"].tolist() == pytest.approx(by_words["mean"].tolist(), abs=1e-12)
         assert exceptions["rows"].tolist() == pytest.approx((by_words["size"] / len(X)).tolist())
+
+
+def test_the_example_of_the_page_prints_what_stands_below_it(tmp_path, monkeypatch):
+    if not all(is_available(file) for file in DATASETS["bank"].files):
+        pytest.skip("needs the data set bank at hand")
+    page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.S | re.M):
+        exec(compile(block, "docs/compare.md", "exec"), {})
+    (command,) = re.findall(r"^    dafh (compare rows.csv .*)$", page, flags=re.M)
+    result = CliRunner().invoke(main, [*command.split(), "--fail-on-harm"])
+    assert result.exit_code == 1
+    section = page.split("## An example")[1].split("\n## ")[0]
+    shown = [
+        line[4:].rstrip() for line in section[section.index("    DO NOT") :].split("\n\nCustomers")[0].splitlines()
+    ]
+    printed = {line.rstrip() for line in result.output.splitlines()}
+    assert len(shown) >= 8
+    assert [line for line in shown if line not in printed] == []
