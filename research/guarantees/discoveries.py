@@ -110,7 +110,7 @@ class Planted:
         return table, member, {"y": y, "old": old, "new": np.where(spoiled, 1 - y, new)}
 
     def outcome(self, seed: int) -> tuple[bool, bool, bool]:
-        """Whether the region is shown, is among the rules tested, and whether any rule with no excess of it is shown."""
+        """Whether the region is shown, is among the rules tested, and whether any rule that misses it is shown."""
         table, member, rows = self.draw(seed)
         result = compare(**rows, X=table, random_state=seed)
         assert result.losers is not None
