@@ -130,8 +130,6 @@ class Incumbent(ClassifierMixin, BaseEstimator):
             self._predicted(_first_rows(X))
             self._calibration: StandardizedLogisticRegression | None = None
             if not hasattr(self.model, "predict_proba"):
-                # Platt's calibration with a fixed weak penalty: isotonic regression fits the rows it has seen too well,
-                # and the guard would compare own classifiers with a pooled one that looks better than it is.
                 self._calibration = StandardizedLogisticRegression(C=1.0).fit(self._outputs(X), y, sample_weight)
         return self
 
@@ -194,7 +192,6 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         if self._calibration is not None:
             return class_probabilities(self._calibration, self._outputs(X), self.classes_)
         outputs = np.asarray(self._model.predict_proba(self._rows(X)), np.float64)
-        # The model may list its classes in another order than np.unique, and know some that y does not have.
         probabilities = np.zeros((len(outputs), len(self.classes_)))
         probabilities[:, self._class_codes] = outputs
         return probabilities
@@ -250,7 +247,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
 
 def _remembered_names(model: Any) -> list[str] | None:
     """Columns that a model was fitted on; None where it was an array, or where it does not say."""
-    # CatBoost calls the attribute differently. XGBoost raises an AttributeError where it was fitted on an array.
+    # CatBoost has a name of its own for it. XGBoost raises an AttributeError where it was fitted on an array.
     names = getattr(model, "feature_names_in_", None)
     names = getattr(model, "feature_names_", None) if names is None else names
     if names is None:
@@ -361,7 +358,6 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
                     f"The column {quoted(self.score)} holds {outputs.max():g}, so it is no probability: name the "
                     "column of the decision too, or the threshold at which it is made."
                 )
-            # A credit score falls with the risk of default: then scores below the threshold are flagged.
             self._falls = slope < 0
             self._calibration = None if is_probability and slope > 0 else calibration
         return self
@@ -395,10 +391,10 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
         column = self._column(X, name)
         try:
             score = column.to_numpy(np.float64, na_value=np.nan)
-        except OverflowError:
-            raise InputError(f"The column {quoted(name)} holds a number that is too large: a score is not.") from None
-        except (TypeError, ValueError):
-            raise InputError(f"The column {quoted(name)} holds text: a score is a number.") from None
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"The column {quoted(name)} holds text, or a number that is too large: a score is a number."
+            ) from None
         self._refuse_gaps(name, ~(np.abs(score) < LARGEST_NUMBER))
         return score[:, None]
 

@@ -45,11 +45,6 @@ PooledName = Literal["scorecard", "linear"]
 _FEW_ROWS = 20_000
 # Bins by column in which a classifier of any other kind is corrected: its groups have too few rows for more.
 _FEW_BINS = 20
-Brought = Incumbent | IncumbentColumns
-FITTED_MODEL = Allowed(
-    "a fitted model that has 'predict'", lambda value: callable(getattr(value, "predict", None)) and is_fitted(value)
-)
-"""What a pooled classifier may be beside a name and a classifier with probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +60,25 @@ class PooledFit:
     """False for a model that the user brought fitted."""
 
 
-def find_incumbent(pooled: Any) -> Brought | None:
-    """Return what was brought, still to be matched with rows; None for a classifier that is fitted here."""
-    if isinstance(pooled, IncumbentColumns) or not (isinstance(pooled, Incumbent) or stays_fitted(pooled)):
-        return pooled if isinstance(pooled, IncumbentColumns) else None
-    incumbent = pooled if isinstance(pooled, Incumbent) else Incumbent(pooled)
-    incumbent.check()
-    return incumbent
-
-
 def stays_fitted(pooled: Any) -> bool:
     """Whether a pooled classifier is a fitted model of the user's, which is used as it is."""
-    return hasattr(pooled, "predict") and is_fitted(pooled)
+    return callable(getattr(pooled, "predict", None)) and is_fitted(pooled)
+
+
+FITTED_MODEL = Allowed("a fitted model that has 'predict'", stays_fitted)
+"""What a pooled classifier may be beside a name and a classifier with probabilities."""
+
+
+def find_incumbent(pooled: Any) -> Incumbent | IncumbentColumns | None:
+    """Return the user's model, still to be matched with rows; None for a classifier that is fitted here."""
+    if isinstance(pooled, IncumbentColumns):
+        return pooled
+    if not isinstance(pooled, Incumbent):
+        if not stays_fitted(pooled):
+            return None
+        pooled = Incumbent(pooled)
+    pooled.check()
+    return pooled
 
 
 def takes_raw_rows(pooled: Any) -> bool:
