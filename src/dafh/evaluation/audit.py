@@ -232,7 +232,8 @@ class AuditResult(Readable):
     def losers(self) -> pd.DataFrame:
         """Groups that nobody has named and that seem to lose against the pooled classifier; none without features.
 
-        Columns as of `dafh.evaluation.discovery.discover`, and same_as, the named group that has most of the same rows.
+        Columns as of `dafh.evaluation.discovery.discover`, group, which is the rule as a name, and same_as, the named
+        group that has most of the same rows.
         """
         return pd.DataFrame() if self.search is None or not self.changed else self.search.losers()
 

@@ -243,7 +243,11 @@ class Search:
         harms = [self.rows.harm(loss, self.rows.own_right, self.rows.right[:, -1]) for loss in self.losses]
         discovered = discover(self.table, [replace(harm, margin=self.margin) for harm in harms], level=self.level)
         members = memberships(self.table, discovered.regions)
-        return discovered.table.assign(same_as=[self._named_alike(member) for member in members.T])
+        return discovered.table.assign(
+            # Written like intersections of named groups: sentences join names of groups by "and".
+            group=[" & ".join(map(str, region.conditions)) for region in discovered.regions],
+            same_as=[self._named_alike(member) for member in members.T],
+        )
 
     def _named_alike(self, member: NDArray[np.bool_]) -> str:
         """Name of the named group that shares more than half of all rows of both; empty if there is none."""

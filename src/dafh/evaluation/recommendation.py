@@ -258,10 +258,16 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     is_shown = named["verdict"] == "violated"
     is_sign = _signs_of_loss(named["loss"], named["n"], named["low"], named["p"], result.margin)
     by_loss = pd.concat([named[is_shown].sort_values("p"), named[is_sign & ~is_shown].sort_values("gap")])
-    # Women who lose are named, and not also women of each region.
-    names = [name for name in by_loss["group"] if name in single]
+    # Women who lose are named, and not also women of each region; but women of a region who are shown to lose are not
+    # left out because all women show signs of it.
+    wider = by_loss[by_loss["group"].isin(single)]
     is_inside = [
-        group not in single and any(f" & {name} & " in f" & {group} & " for name in names) for group in by_loss["group"]
+        group not in single
+        and any(
+            f" & {name} & " in f" & {group} & "
+            for name in wider["group"][(wider["verdict"] == "violated") | (verdict != "violated")]
+        )
+        for group, verdict in zip(by_loss["group"], by_loss["verdict"], strict=True)
     ]
     distinct = by_loss[~np.array(is_inside, bool)].drop_duplicates("group")
     is_shown = distinct["verdict"] == "violated"
@@ -276,9 +282,7 @@ def _discovered_losses(result: "AuditResult", mentioned: Sequence[NamedLoss]) ->
     # Rules were chosen among thousands, so that their p-values count after correction only.
     is_sign = _signs_of_loss(table["loss"], table["tested"], -table["high"], table["p_corrected"], result.margin)
     table = table[is_sign & ~table["same_as"].isin([group_loss.group for group_loss in mentioned])]
-    # Written like intersections of named groups: lists of groups are joined by "and".
-    names = table["rule"].str.replace(" and ", " & ", regex=False)
-    table = table.assign(group=names, n=table["tested"], gap=-table["harm"], low=-table["high"], high=-table["low"])
+    table = table.assign(n=table["tested"], gap=-table["harm"], low=-table["high"], high=-table["low"])
     return _records(table.drop(columns="rows").drop_duplicates("group"))
 
 
