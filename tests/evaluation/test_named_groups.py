@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dafh.columns.schema import TableSchema
 from dafh.evaluation.named_groups import Attribute, NamedGroups
 from dafh.exceptions import InputError
-from dafh.monitor.declared import DeclaredParts
+from dafh.monitor.settings import DeclaredSubgroups
 
 
 def names_of(values, name="x"):
@@ -53,9 +53,9 @@ def test_audit_and_monitor_name_the_same_subgroups():
             "level": rng.integers(1, 4, 200),
         }
     )
-    audited, watched = NamedGroups.of(table, 200), DeclaredParts.of(table, 200)
+    audited, watched = NamedGroups.of(table, 200), DeclaredSubgroups.of(table, 200)
     assert [name for attribute in audited.attributes for name in attribute.names] == watched.names[1:]
-    parts, first = watched.of_rows(table, 200), 1
+    parts, first = watched.codes(table, 200), 1
     for number, attribute in enumerate(audited.attributes):
         np.testing.assert_array_equal(parts[:, number], attribute.codes + first)
         first += len(attribute.names)

@@ -34,8 +34,9 @@ from dafh.frames import MISSING, Table
 from dafh.text import Readable, Section, clipped, percent, plain, points, shown
 from dafh.validation import as_array, is_whole
 
-# Lines of each table of a summary; the report has all.
+# Lines of each table of a summary, and named groups on a page.
 _MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6
+_MOST_ON_A_PAGE = 200
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
 # that is mostly noise.
 _MOST_TIMES = 10
@@ -351,40 +352,40 @@ class AuditResult(Readable):
             },
         }
 
-    def sections(self) -> list[Section]:
-        """What to do, who is failed now, and who changes: the first lines of each table."""
-        failed, title = failed_now(self), TITLES[self.losses[0]]
+    def sections(self, short: bool = True) -> list[Section]:
+        """What to do, who is failed now, and who changes: the first lines of each table, or as many as a page shows."""
+        failed, changes = failed_now(self), group_changes(self)
+        named = None if self.named is None else named_changes(self)
         # Beside nothing else to show, there is room for more.
-        failed = failed.head(1 + _MOST_FAILED * (1 if self.changed else 2))
+        limits = (1 + _MOST_FAILED * (1 if self.changed else 2), _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS)
+        if not short:
+            limits = (len(failed), 2 * _MOST_DISCOVERED, len(changes), _MOST_ON_A_PAGE)
+        most_failed, most_discovered, most_groups, most_named = limits
+        title = f"Who is failed now: highest {TITLES[self.losses[0]]} with the pooled classifier"
         sections = [
             Section(sentences=str(self.recommendation).splitlines()),
-            Section(
-                f"Who is failed now: highest {title} with the pooled classifier",
-                table=_display_failed(failed, self.level),
-            ),
+            Section(title, table=_display_failed(failed.head(most_failed), self.level), name="failed"),
         ]
         if self.failures is not None and self.failures.regions:
-            discovered = self.failures.parts()[0][1].head(_MOST_DISCOVERED).drop(columns="answer")
+            discovered = self.failures.parts()[0][1].head(most_discovered).drop(columns="answer")
             title = "Groups that nobody named, and that are shown to be served worse than all rows"
             sections.append(Section(title, table=discovered))
         if not self.changed:
             return sections
-        changes = group_changes(self)
-        more = f", {_MOST_GROUPS} of {len(changes)}" if len(changes) > _MOST_GROUPS else ""
+        more = f", {most_groups} of {len(changes)}" if len(changes) > most_groups else ""
         title = f"Who changes{more}: groups of the model, by gain"
-        sections.append(Section(title, table=_display_changes(changes.head(_MOST_GROUPS), self)))
-        if self.named is None:
+        sections.append(Section(title, table=_display_changes(changes.head(most_groups), self), name="changes"))
+        if named is None:
             return sections
-        named = named_changes(self)
-        more = f", {_MOST_NAMED_GROUPS} of {len(named):,}" if len(named) > _MOST_NAMED_GROUPS else ""
+        more = f", {most_named} of {len(named):,}" if len(named) > most_named else ""
         title = f"Named groups{more}: those that lose or might lose first"
         if not len(named):
             sentence = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
-            return [*sections, Section(title, [sentence])]
-        return [*sections, Section(title, table=_display_named(named.head(_MOST_NAMED_GROUPS), self))]
+            return [*sections, Section(title, [sentence], name="named")]
+        return [*sections, Section(title, table=_display_named(named.head(most_named), self), name="named")]
 
-    def details(self) -> str:
-        """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
+    def detail_sections(self) -> list[Section]:
+        """The metrics of the paper, all questions and answers, and kinds of error by group."""
         figures, counts = self.figures(), self.violations
         margin = f", margin {in_points(self.margin)}" if self.margin else ""
         groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
@@ -397,15 +398,22 @@ class AuditResult(Readable):
             f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
         ]
         title = "Is a group served worse than by the pooled classifier, or by another group's?"
-        sections = [Section(sentences=metrics), _questions_section(title, self.questions, self.level)]
+        sections = [
+            Section(sentences=metrics),
+            _questions_section("questions", title, self.questions, self.level),
+        ]
         if self.named is not None:
             title = "Is a named group served worse than by the pooled classifier?"
-            sections.append(_questions_section(title, self.worst_named(), self.level))
+            sections.append(_questions_section("named_questions", title, self.worst_named(), self.level))
         if self.rates is not None:
             title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
-            sections.append(Section(title, table=_display_rates(self.rates)))
+            sections.append(Section(title, table=_display_rates(self.rates), name="rates"))
+        return sections
+
+    def details(self) -> str:
+        """Text for a terminal: all that the sections leave out, and the tests of groups that the model fails."""
         failures = [] if self.failures is None else [str(self.failures)]
-        return "\n\n".join([*map(str, sections), *failures])
+        return "\n\n".join([*map(str, self.detail_sections()), *failures])
 
 
 # ---- tables as readers see them ----
@@ -539,7 +547,7 @@ def rows_wanted(needed: float | None, rows: float) -> str:
     return f"{int(np.ceil(needed / step)) * step:,}"
 
 
-def _questions_section(title: str, questions: pd.DataFrame, level: float) -> Section:
+def _questions_section(name: str, title: str, questions: pd.DataFrame, level: float) -> Section:
     """Questions and answers, with the number of each answer in the title."""
     counts = questions["verdict"].value_counts()
     tally = ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in ("violated", "satisfied", "undecided"))
@@ -567,7 +575,7 @@ def _questions_section(title: str, questions: pd.DataFrame, level: float) -> Sec
         # One loss is named in the head of the table, not in every line.
         loss = TITLES[questions["loss"].iloc[0]].removesuffix(" rate")
         table = table.drop(columns="loss").rename(columns={"own": f"own {loss}", "rival": f"rival {loss}"})
-    return Section(f"{title} {tally}", table=table)
+    return Section(f"{title} {tally}", table=table, name=name)
 
 
 def _gap_title(losses: set[str]) -> str:

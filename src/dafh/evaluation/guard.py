@@ -160,7 +160,8 @@ class GuardReport(Readable):
         both = f"{now}{unit} with both" if now == pooled else f"{now} instead of {pooled}{unit}"
         return f" ({both}, {check['rows']:,} {'row' if check['rows'] == 1 else 'rows'})"
 
-    def _display(self) -> pd.DataFrame:
+    def display(self) -> pd.DataFrame:
+        """The table for readers: texts, one row per group."""
         table, name = self.table, TITLES[self.losses[0]].removesuffix(" rate")
         limits = zip(table["low"], table["high"], strict=True)
         unit = "per 100 rows" if self.losses[0] == "cost" else "points"
@@ -182,7 +183,7 @@ class GuardReport(Readable):
         """What was decided, the table of groups, and why groups lost their own classifiers."""
         sentences = [*self.reasons(), *self.notes]
         closing = [Section(sentences=sentences)] if sentences else []
-        return [Section(sentences=[self.sentence()]), Section(table=self._display(), left=()), *closing]
+        return [Section(sentences=[self.sentence()]), Section(table=self.display()), *closing]
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:
