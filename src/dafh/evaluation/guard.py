@@ -59,8 +59,8 @@ class GuardReport(Readable):
     Guard "evidence" on 200 calibration rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
      group  rows  own error  pooled error  gain, points      95% interval  served by  harm vs pooled, points
-         0   100       0.0%         50.0%        +50.00  +38.39 to +60.17    its own      none, gain ≥ 36.93
-         1   100      50.0%          0.0%        -50.00  -60.17 to -38.39     pooled           none (pooled)
+     0       100       0.0%         50.0%        +50.00  +38.39 to +60.17  its own        none, gain ≥ 36.93
+     1       100      50.0%          0.0%        -50.00  -60.17 to -38.39  pooled              none (pooled)
     <BLANKLINE>
     Group 1: the error rate is not shown to be below that of the pooled classifier (50.00% instead of 0.00%, 100 rows).
     """
