@@ -1,8 +1,8 @@
 """How well each group is served, by which classifier, and what the rows can show about it.
 
 - `losses`: error, false positive rate, false negative rate and costs, as what is at stake on each row;
-- `compared`: predictions reduced to which classifier is right on which row, and the harm on each row, which all tests of
-  groups are made from;
+- `compared`: predictions reduced to which classifier is right on which row, and the harm on each row, from which all
+  tests of groups are made;
 - `matrix`: the preference matrix, the numbers of the paper, and its Theorems 1 and 2 for a fitted model;
 - `named_groups`: groups defined by sensitive attributes, and their intersections;
 - `questions`: test, interval and answer for each question, and the figures that need no answer;
