@@ -143,7 +143,9 @@ def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str,
         tiles.insert(0, (f"Gain{loss.of_gain}{alone}", f"{points(total['gain'])} {unit}", note))
         losing = [f"group {one.group}" for one in advice.groups if advice.kind == "do_not_deploy" and one.harmed]
         losing += [one.group for one in advice.losing]
-        note = f"{len(advice.checks)} named groups to check" if result.named is not None else "no attribute was named"
+        n_checks = len(advice.checks)
+        note = f"{n_checks} named group{'' if n_checks == 1 else 's'} to check"
+        note = note if result.named is not None else "no attribute was named"
         tiles.append(("Shown to lose", listed(losing[:3]) if losing else "nobody", note))
     else:
         tiles.insert(0, (loss.title.capitalize(), before, "with the pooled classifier"))
@@ -285,7 +287,8 @@ def _group(row: dict[str, Any], servers: Mapping[str, str], words: GroupInWords 
         "served_by": server,
         "advice": advice,
         "action": row.get("action", ""),
-        "lines": [] if words is None else words.lines(),
+        # The first line says the rule, which stands above.
+        "lines": [] if words is None else words.lines()[bool(row["rule"]) :],
     }
 
 
