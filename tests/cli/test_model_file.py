@@ -1,9 +1,5 @@
 """A model file and a table: names, fingerprints, scores, rows with their target, and scorers for Dask and Spark."""
 
-import gzip
-import itertools
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,14 +11,13 @@ from dafh import AuditResult, DecoupledClassifier, load, save, tabular_pipeline
 from dafh.cli.model_file import (
     SAME_ROWS,
     ModelFile,
-    _as_codes,
 )
 from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.read import DataFile
 from dafh.columns.schema import TableSchema, split_names
 from dafh.exceptions import InputError
 from models import workers
-from tables import saved, written
+from tables import saved
 from test_architecture import modules_after
 
 
@@ -98,11 +93,6 @@ def test_rows_that_are_added_left_out_or_repeated_change_the_fingerprint():
     table, y = rows(), np.arange(12) % 2
     others = [mark(table.iloc[places], y[places]) for places in (range(11), [*range(12), 0], [0, *range(11)])]
     assert len({mark(table, y), *others}) == 4
-
-
-def test_labels_that_change_places_change_the_fingerprint():
-    assert len(labelled_hashes(rows(3), [0, 1, 1])) == 3
-    assert mark(rows(3), [0, 1, 1]) != mark(rows(3), [1, 0, 1])
 
 
 def test_labels_of_every_type_have_the_fingerprint_of_their_text():
@@ -217,13 +207,6 @@ def test_the_target_may_have_another_name(model, folder, tmp_path):
         model.read(DataFile(path))
 
 
-def test_a_file_is_read_the_same_packed_or_not(model, folder, tmp_path):
-    path = written(tmp_path, gzip.compress((folder / "people.csv").read_bytes()), "t.gz")
-    for one, other in itertools.pairwise([model.read(DataFile(path)), model.read(DataFile(folder / "people.csv"))]):
-        pd.testing.assert_frame_equal(one.features, other.features)
-        np.testing.assert_array_equal(one.codes, other.codes)
-
-
 def test_an_audit_in_pieces_is_the_audit_of_all_rows(folder, fresh, monkeypatch):
     monkeypatch.setattr("dafh.cli.model_file.ROWS_PER_PIECE", 100)
     loaded = ModelFile.open(folder / "model.dafh")
@@ -239,12 +222,6 @@ def test_rows_without_a_target_are_counted(folder, tmp_path):
     table.to_csv(tmp_path / "gaps.csv", index=False)
     notes = ModelFile.open(folder / "model.dafh").read(DataFile(tmp_path / "gaps.csv"), person="person_id").notes
     assert "Left out, no target: 10 rows." in notes
-
-
-def test_labels_are_told_apart_however_many_there_are():
-    classes = np.arange(300)
-    served = SimpleNamespace(pooled=np.array([0]), predictions=np.array([[256]]))
-    assert _as_codes(classes, np.array([0]), served).tolist() == [[0, 0, 256]]
 
 
 # ---- partitions ----

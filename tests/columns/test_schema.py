@@ -70,13 +70,6 @@ def test_features_come_typed_in_order_and_without_the_rest():
     assert features["born"].dt.day.tolist() == [1 + i % 28 for i in range(60)]
 
 
-def test_flags_with_gaps_are_still_flags():
-    table = everything()
-    schema = TableSchema.guess(table, "y")
-    gaps = table.assign(flag=table["flag"].astype(object).where(table.index > 0))
-    assert np.isnan(schema.features_of(gaps)["flag"].iloc[0])
-
-
 def test_a_wrong_name_gets_a_suggestion():
     with pytest.raises(InputError, match=r"has no column 'agee', the target; did you mean 'age'\?"):
         check_columns(["age", "job"], ["agee"], "the target")
@@ -329,10 +322,6 @@ def test_instants_are_the_same_in_every_time_zone(text):
     assert schema.features_of(pd.DataFrame({"d": [text]}))["d"].iloc[0] == pd.Timestamp("2020-06-01 10:00")
 
 
-def test_dates_that_do_not_exist_are_no_dates():
-    assert guessed(d=["2020-02-30", "2020-01-01"] * 20)[0].features == {"d": "category"}
-
-
 # ---- leakage ----
 
 N = 400
@@ -377,22 +366,6 @@ def test_columns_that_leak_are_named_in_one_sentence_for_each_outcome():
     sex = RNG.choice(["f", "m"], N)
     (note,) = leakage(["sex"], sex=sex, title=np.where(sex == "f", "Ms", "Mr"))
     assert note == "Possible leakage: title alone predicts sex almost perfectly."
-
-
-def with_errors(outcome, errors):
-    """A copy of an outcome with some errors among the odd rows, which are not fitted on."""
-    feature = outcome.copy()
-    feature[errors] = 1 - feature[errors]
-    return feature
-
-
-def test_nineteen_of_twenty_rows_and_four_of_five_errors_decide_what_leakage_is():
-    outcome = np.repeat([0, 1], 200)
-    assert predicts(with_errors(outcome, np.arange(1, 21, 2)), outcome)  # 190 of 200.
-    assert not predicts(with_errors(outcome, np.arange(1, 23, 2)), outcome)  # 189 of 200.
-    outcome = np.repeat([0, 1], [360, 40])  # Among the rows that are asked, the usual value has 20 errors.
-    assert predicts(with_errors(outcome, np.arange(361, 367, 2)), outcome)  # 3 of them are left.
-    assert not predicts(with_errors(outcome, np.arange(361, 371, 2)), outcome)  # 5 of them are left.
 
 
 def test_a_column_that_repeats_in_both_halves_does_not_predict_by_heart():

@@ -228,8 +228,8 @@ class ModelFile:
             scores = scored(self.model, self.schema_of(data).features_of(piece, unexpected), unexpected)
             scores.insert(0, "row", np.arange(n_scored + 1, n_scored + 1 + len(piece)))
             n_scored += len(piece)
-            taken = {name: f"{name} (given)" for name in scores.columns}
-            yield pd.concat([piece[names].reset_index(drop=True).rename(columns=taken), scores], axis=1)
+            new_names = {name: f"{name} (given)" for name in scores.columns}
+            yield pd.concat([piece[names].reset_index(drop=True).rename(columns=new_names), scores], axis=1)
         data.notes.extend(unexpected.notes(n_scored))
 
 
@@ -292,11 +292,11 @@ def _schema_of_model(model: Any, card: Mapping[str, Any], target: str) -> TableS
 # ---- test rows ----
 
 
-def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, found: str) -> None:
+def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, mark: str) -> None:
     """Refuse a table that has the name of the model's test rows, and rows of another fingerprint than those."""
     # A model that was saved from Python has no test rows.
     named_so = Path(table).resolve() in (test_rows_path(model).resolve(), test_rows_path(model.resolve()))
-    if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != found:
+    if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != mark:
         raise InputError(
             f"{table} does not hold the test rows of {model.name}: another fit has written it, and the model may have "
             "been trained on these rows. Fit again, or give the table another name if you know that the model has not "

@@ -169,7 +169,7 @@ class TableSchema:
             weight,
         )
         codes = [name for name, kind in features.items() if kind == "number" and _may_be_code(table[name], name)]
-        return replace(schema, notes=(*_sentences(schema, set(drop)), *_about_codes(codes)))
+        return replace(schema, notes=(*_sentences(schema), *_about_codes(codes)))
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
         """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
@@ -178,19 +178,19 @@ class TableSchema:
             return []
         table_of = replace(self, pooled={})  # A score is meant to tell the target.
         features = {str(name): _ranks(values) for name, values in table_of.features_of(rows).items()}
-        found = []
-        for outcome in dict.fromkeys([self.target, *self.sensitive]):
-            told = _ranks(with_gaps(rows[outcome]))
-            telling = [name for name, values in features.items() if predicts(values, told)]
-            if telling:
-                what = "the target" if outcome == self.target else clipped(outcome, 40)
-                one = len(telling) == 1
-                each = f"{_named(telling)} alone predicts" if one else f"each of {_named(telling)} alone predicts"
-                in_time = f" {'Is it' if one else 'Are they'} available at prediction time?"
-                found.append(
-                    f"Possible leakage: {each} {what} almost perfectly.{in_time if outcome == self.target else ''}"
-                )
-        return found
+        notes = []
+        for outcome in (self.target, *self.sensitive):
+            ranks = _ranks(with_gaps(rows[outcome]))
+            leaks = [name for name, values in features.items() if predicts(values, ranks)]
+            if not leaks:
+                continue
+            columns = _named(leaks) if len(leaks) == 1 else f"each of {_named(leaks)}"
+            if outcome == self.target:
+                in_time = f"{'Is it' if len(leaks) == 1 else 'Are they'} available at prediction time?"
+                notes.append(f"Possible leakage: {columns} alone predicts the target almost perfectly. {in_time}")
+            else:
+                notes.append(f"Possible leakage: {columns} alone predicts {clipped(outcome, 40)} almost perfectly.")
+        return notes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
@@ -316,15 +316,15 @@ def persons_of(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
     return as_categories(with_gaps(table[name]))
 
 
-def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") -> None:
+def check_columns(columns: Iterable[str], names: Iterable[str], role: str = "") -> None:
     """Refuse names that a table does not have, with the most similar ones that it has."""
-    there = list(there)
-    missing = [name for name in names if name not in there]
+    columns = list(columns)
+    missing = [name for name in names if name not in columns]
     if missing:
-        like = get_close_matches(missing[0], there, n=1)
-        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(there)}."
+        like = get_close_matches(missing[0], columns, n=1)
+        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(columns)}."
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        role = f", {what}" if what else ""
+        role = f", {role}" if role else ""
         raise InputError(f"The table has no column {quoted(missing[0])}{more}{role}; {hint}")
 
 
@@ -373,37 +373,30 @@ def _incumbent_kind(column: "pd.Series[Any]", target: "pd.Series[Any]", decimal:
 
 def nothing_to_learn(column: "pd.Series[Any]", name: str, kind: str) -> str | None:
     """Why a column is left out of training: it says nothing, or which row or person it is; None if it is kept."""
-    known = column.dropna()
-    n_values = known.nunique()
+    values = column.dropna()
+    n_values = values.nunique()
     if n_values < 2:
-        return "only one value" if len(known) else "no values"
-    if len(known) < _ROWS_TO_JUDGE_BY:
+        return "only one value" if len(values) else "no values"
+    if len(values) < _ROWS_TO_JUDGE_BY:
         return None
-    whole = kind == "category" or (kind == "number" and bool((known == np.floor(known)).all()))
+    is_whole = kind == "category" or (kind == "number" and bool((values == np.floor(values)).all()))
     # A model that knows who a person is recognises them in the test rows, and learns numbers instead of what people do.
     # Only columns that are called an id: whole numbers of a price index repeat as well. And a shop with 40 numbers in
     # 1,000 rows is a category; 200 customers in 1,000 rows are customers.
-    many = max(_ROWS_TO_JUDGE_BY, _SHARED_SHARE * len(known)) <= n_values < len(known)
-    if whole and many and _is_called_id(name):
+    words = _words(name)
+    # customer_id, customerId, Customer ID, id_customer.
+    is_called_id = "id" in (*words[:1], *words[-1:]) or words[-1:] in (["uuid"], ["guid"])
+    is_shared = max(_ROWS_TO_JUDGE_BY, _SHARED_SHARE * len(values)) <= n_values < len(values)
+    if is_whole and is_shared and is_called_id:
         return SHARED
-    if n_values == len(known) and whole and (kind == "category" or _counts_rows(known, name)):
-        return "a different value in every row"
-    if kind != "category" or n_values <= _UNIQUE_SHARE * len(known):
+    if n_values == len(values) and is_whole:
+        is_called_key = words[-1:] in (["key"], ["index"], ["number"], ["nr"], ["no"])
+        # Whole numbers, all different, may be amounts: they only count the rows if they are ascending, or called so.
+        if kind == "category" or is_called_id or is_called_key or values.is_monotonic_increasing:
+            return "a different value in every row"
+    if kind != "category" or n_values <= _UNIQUE_SHARE * len(values):
         return None
-    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
-
-
-def _counts_rows(known: "pd.Series[Any]", name: str) -> bool:
-    """Whether whole numbers, all different, only identify the rows: they are ascending, or called an id."""
-    words = _words(name)
-    called = bool(words) and words[-1] in ("key", "index", "number", "nr", "no")
-    return called or _is_called_id(name) or bool(known.is_monotonic_increasing)
-
-
-def _is_called_id(name: str) -> bool:
-    """Whether a name is one of customer_id, customerId, Customer ID or id_customer."""
-    words = _words(name)
-    return bool(words) and ("id" in (words[0], words[-1]) or words[-1] in ("uuid", "guid"))
+    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(values)) else None
 
 
 def _may_be_code(column: "pd.Series[Any]", name: str) -> bool:
@@ -438,22 +431,22 @@ def predicts(feature: NDArray[np.intp], outcome: NDArray[np.intp]) -> bool:
     """Whether a small tree on one column predicts another almost perfectly, on rows that it was not fitted on."""
     from sklearn.tree import DecisionTreeClassifier
 
-    fitted, asked = slice(0, None, 2), slice(1, None, 2)
-    if len(np.unique(outcome[fitted])) < 2:
+    training, test = slice(0, None, 2), slice(1, None, 2)
+    if len(np.unique(outcome[training])) < 2:
         return False
-    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(feature[fitted, None], outcome[fitted])
-    right = (tree.predict(feature[asked, None]) == outcome[asked]).mean()
-    usual = np.unique(outcome[asked], return_counts=True)[1].max() / len(outcome[asked])
-    return bool(right >= _LEAST_ACCURACY and 1 - right <= _LARGEST_SHARE_OF_ERRORS * (1 - usual))
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(feature[training, None], outcome[training])
+    accuracy = (tree.predict(feature[test, None]) == outcome[test]).mean()
+    majority = np.unique(outcome[test], return_counts=True)[1].max() / len(outcome[test])
+    return bool(accuracy >= _LEAST_ACCURACY and 1 - accuracy <= _LARGEST_SHARE_OF_ERRORS * (1 - majority))
 
 
 # ---- in words ----
 
 
-def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
-    """Say what was guessed about columns, and what roles mean; columns of `said` need no reason to be left out."""
+def _sentences(schema: TableSchema) -> list[str]:
+    """Say what was guessed about columns, and what roles mean."""
     sentences = []
-    guessed = {name: reason for name, reason in schema.left_out.items() if name not in said}
+    guessed = {name: reason for name, reason in schema.left_out.items() if reason != _DROPPED}
     for reason in dict.fromkeys(guessed.values()):
         names = [name for name, why in guessed.items() if why == reason]
         sentences.append(f"Left out, {reason}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
@@ -464,8 +457,7 @@ def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
             heading = headings.get(kind) or f"Dates ({date_words(kind)})"
             sentences.append(f"{heading}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
     for name, words in schema.gap_words.items():
-        shown = " and ".join(quoted(word, 30) for word in words)
-        sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
+        sentences.append(f"Counted as missing in {clipped(name, 40)}: {' and '.join(quoted(w, 30) for w in words)}.")
     if schema.sensitive:
         sentences.append(f"Kept out of training, used in the audit: {_named(list(schema.sensitive))}.")
     if schema.person is not None:
@@ -487,6 +479,5 @@ def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
 
 def _named(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """List of names, cut where it gets long."""
-    shown = [clipped(name, 40) for name in names[:most]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(clipped(name, 40) for name in names[:most]) + more

@@ -9,7 +9,7 @@ import pandas as pd
 import dafh
 from dafh import plots
 from dafh.classifiers import GroupModel, final_classifier
-from dafh.evaluation.audit import AuditResult, detail_sections, failed_now, group_changes, rules_of
+from dafh.evaluation.audit import AuditResult, failed_now, group_changes, rules_of
 from dafh.evaluation.guard import ALL_ROWS, GuardReport
 from dafh.evaluation.losses import Loss, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
@@ -169,7 +169,7 @@ def _audit_tables(result: AuditResult) -> dict[str, Section]:
         # Named groups, which are tested there as well, have sections of their own.
         title, regions = result.failures.parts()[0]
         tables["discovered"] = Section(title.rstrip(":"), table=regions.drop(columns="answer"))
-    tables |= {section.name: section for section in detail_sections(result) if section.name}
+    tables |= {section.name: section for section in result.detail_sections() if section.name}
     cells = result.cells()
     classifiers = [f"{name} (serves it)" if own else str(name) for name, own in cells[["classifier", "own"]].to_numpy()]
     columns = {"group": cells["group"], "classifier": classifiers, "people": cells["rows"].map("{:,.0f}".format)}
