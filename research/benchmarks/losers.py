@@ -62,7 +62,7 @@ def comparisons(dataset: str, split: int) -> Iterator[dict[str, object]]:
             "data": dataset,
             "split": split,
             "rival": rival,
-            "gain, points": round(100 * float(result.everybody["gap"].iloc[0]), 2),
+            "gain, points": round(100 * float(result.to_frame()["gain"][0]), 2),
             "all rows lose": all_lose,
             "discovered groups that lose": len(rules),
             "the first": f"{rules['rule'].iloc[0]} ({-100 * rules['harm'].iloc[0]:+.1f})" if len(rules) else "nobody",
