@@ -191,14 +191,12 @@ class Section:
     title: str = ""
     sentences: Sequence[str] = ()
     table: pd.DataFrame | None = None
-    left: tuple[str, ...] = LEFT
-    """Columns of the table to align at the left of a terminal."""
     name: str = ""
     """By which a page finds the section, to put a chart beside its table."""
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        table = [] if self.table is None else [render_text(self.table, self.left)]
+        table = [] if self.table is None else [render_text(self.table, LEFT)]
         return "\n".join([*filter(None, [self.title]), *self.sentences, *table])
 
     def to_dict(self) -> dict[str, Any]:
