@@ -135,26 +135,26 @@ def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str,
     if result is None or advice.total is None:
         return None
     total, loss = advice.total, Loss(advice.total["loss"])
-    before, now = (level_in_words(loss.name, total[side]) for side in ("pooled_loss", "own_loss"))
+    old_level, new_level = (level_in_words(loss.name, total[side]) for side in ("pooled_loss", "own_loss"))
     tiles = [("People tested", f"{int(result.matrix.sizes.sum()):,}", "whose right label is known")]
     if result.changed:
-        alone = f", with {len(advice.deploy)} of {len(advice.groups)} groups" if advice.kind == "deploy_some" else ""
+        deployed = f", with {len(advice.deploy)} of {len(advice.groups)} groups" if advice.kind == "deploy_some" else ""
         unit = "per 100 rows" if loss.name == "cost" else "points"
         interval = f"{100 * (1 - result.level):g}% interval {points(total['low'])} to {points(total['high'])}"
-        note = f"{loss.title} {before} → {now}; {interval}"
-        tiles.insert(0, (f"Gain{loss.of_gain}{alone}", f"{points(total['gain'])} {unit}", note))
-        losing = [f"group {one.group}" for one in advice.groups if advice.kind == "do_not_deploy" and one.harmed]
-        losing += [one.group for one in advice.losing]
+        note = f"{loss.title} {old_level} → {new_level}; {interval}"
+        tiles.insert(0, (f"Gain{loss.of_gain}{deployed}", f"{points(total['gain'])} {unit}", note))
+        losing = [f"group {group.group}" for group in advice.groups if advice.kind == "do_not_deploy" and group.harmed]
+        losing += [group.group for group in advice.losing]
         n_checks = len(advice.checks)
         note = f"{n_checks} named group{'' if n_checks == 1 else 's'} to check"
         note = note if result.named is not None else "no attribute was named"
         tiles.append(("Shown to lose", listed(losing[:3]) if losing else "nobody", note))
     else:
-        tiles.insert(0, (loss.title.capitalize(), before, "with the pooled classifier"))
+        tiles.insert(0, (loss.title.capitalize(), old_level, "with the pooled classifier"))
     rates = advice.rates or {}
     for name, title, note in _RATES if rates else ():
-        pooled, own = (percent(float(rates[column])) for column in (f"{name}_pooled", name))
-        tiles.append((title, f"{pooled} → {own}" if result.changed else pooled, note))
+        old_rate, new_rate = (percent(float(rates[column])) for column in (f"{name}_pooled", name))
+        tiles.append((title, f"{old_rate} → {new_rate}" if result.changed else old_rate, note))
     return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
 
 
@@ -257,7 +257,7 @@ def _groups(
             "title": words[str(row["group"])].name if str(row["group"]) in words else f"Group {row['group']}",
             "rule": row["rule"],
             "size": _size(row),
-            "served_by": servers.get(str(row["group"])) or _SERVERS.get(row.get("in_model"), row.get("in_model")),
+            "served_by": servers.get(str(row["group"])) or _SERVERS.get(str(row.get("in_model")), row.get("in_model")),
             "advice": f"{_ACTIONS[row['action']]}: {row['reason']}" if "action" in row else "",
             "action": row.get("action", ""),
             # The first line says the rule, which stands above.
@@ -281,8 +281,8 @@ def _gain(row: Mapping[Any, Any], level: float) -> dict[str, str]:
     loss, limits = Loss(row["loss"]), f"{points(row['low'])} to {points(row['high'])}"
     change = f"{100 * (1 - level):g}% interval {limits}"
     if "own_loss" in row:
-        before, now = (level_in_words(loss.name, row[side]) for side in ("pooled_loss", "own_loss"))
-        change = f"{loss.title} {before} → {now}; {change}"
+        old_level, new_level = (level_in_words(loss.name, row[side]) for side in ("pooled_loss", "own_loss"))
+        change = f"{loss.title} {old_level} → {new_level}; {change}"
     return {"gain": f"{points(row['gain'])} {'per 100 rows' if loss.name == 'cost' else 'points'}", "change": change}
 
 
@@ -353,13 +353,13 @@ def _scorecard_tables(scorecard: Scorecard) -> dict[str, Section]:
         )
         for name in table.columns[2:]
     }
-    shown = table.assign(**written).rename(columns={"bin": "value", "rows": "share of people"})
-    tables = {"scorecard": Section("Points of the scorecard", table=shown)}
+    texts = table.assign(**written).rename(columns={"bin": "value", "rows": "share of people"})
+    tables = {"scorecard": Section("Points of the scorecard", table=texts)}
     if "scaled points" in table:
         costly = table[(table["scaled points"] < 0) & (table["rows"] >= _SMALLEST_SHARE)]
         costly = costly.sort_values("scaled points", kind="stable").head(_MOST_REASONS)
         tables["reasons"] = Section(
-            "Values that cost most points", table=shown.loc[costly.index].drop(columns="points")
+            "Values that cost most points", table=texts.loc[costly.index].drop(columns="points")
         )
     return tables
 
