@@ -192,12 +192,6 @@ def test_cells_are_quoted_only_where_they_need_it(tmp_path):
     )
 
 
-def test_an_empty_cell_that_is_alone_in_its_row_is_a_row(tmp_path):
-    with TableWriter(tmp_path / "t.csv") as writer:
-        writer.write(pd.DataFrame({"x": ["", "a", None]}))
-    assert (tmp_path / "t.csv").read_text() == 'x\n""\na\n""\n'
-
-
 def test_a_terminal_is_told_nothing_by_cells(monkeypatch):
     table = pd.DataFrame({"a\x1b[31m": ["x\x9by", "z\tw"]})
     for is_terminal in (True, False):

@@ -123,7 +123,7 @@ class TrainingTable:
             features[~test],
             y[~test],
             {name: values[~test] for name, values in options.items()},
-            schema.stored(rows[test]).reset_index(drop=True),
+            schema.stored(rows[test]).reset_index(drop=True) if test.any() else rows[test],
         )
 
     @classmethod
