@@ -62,7 +62,7 @@ class TrainingTable:
     y: Any
     """Their labels; or the name of that column of the blocks."""
     fit_options: dict[str, Any]
-    """Keyword arguments of `fit`: persons, time and weights, or names of columns."""
+    """Keyword arguments of `fit`: persons, time, weights and sensitive features, or names of columns."""
     test_rows: pd.DataFrame | Blocks[pd.DataFrame]
     """Rows set aside: not used in training, nor in anything learned from values."""
     reader: TableReader | None = None
@@ -109,6 +109,7 @@ class TrainingTable:
         # categories, leakage) comes from training rows alone.
         schema = TableSchema.guess(rows, target, decimal=first.decimal, **roles)
         options = schema.fit_options(rows)
+        attributes = {"sensitive_features": schema.attributes_of(rows, schema.sensitive)} if schema.sensitive else {}
         features = schema.features_of(rows)
         hashes = labelled_hashes(features, y)
         test = _held_out(y, target, options, test_size, seed)
@@ -122,7 +123,7 @@ class TrainingTable:
             hash_total(hashes[~test]),
             features[~test],
             y[~test],
-            {name: values[~test] for name, values in options.items()},
+            {name: values[~test] for name, values in (options | attributes).items()},
             schema.stored(rows[test]).reset_index(drop=True) if test.any() else rows[test],
         )
 
@@ -143,6 +144,7 @@ class TrainingTable:
         classes = np.unique(read_labels(sample[target]))
         reader = TableReader(schema.columns).fit(schema.features_of(sample))
         options = {option: _ROLES[option] for option in schema.fit_options(sample)}
+        sensitive = list(schema.sensitive)
         weight, person, time = (options.get(option) for option in ("sample_weight", "persons", "time"))
         times = schema.times_of(sample) if test_size else None
         cut = None if times is None else float(np.quantile(absolute_times(times), 1 - test_size))
@@ -154,6 +156,8 @@ class TrainingTable:
             rows = block[with_gaps(block[target]).notna()]
             typed = reader.transform(schema.features_of(rows)) if len(rows) else rows[list(schema.columns)]
             columns = {_ROLES[option]: values for option, values in schema.fit_options(rows).items()}
+            if sensitive:
+                columns |= schema.attributes_of(rows, sensitive)
             typed = typed.assign(**{LABEL: match_labels(rows[target], classes) if len(rows) else []}, **columns)
             return rows, typed, split(typed)[0]
 
@@ -183,9 +187,11 @@ class TrainingTable:
             n_labelled - labels.total(),
             total,
             training_total,
-            raw.through(training_rows, columns=(*names.features, LABEL, *options.values()), n_rows=labels.total()),
+            raw.through(
+                training_rows, columns=(*names.features, LABEL, *options.values(), *sensitive), n_rows=labels.total()
+            ),
             LABEL,
-            options,
+            options | ({"sensitive_features": sensitive} if sensitive else {}),
             raw.through(test_rows),
             reader,
         )
