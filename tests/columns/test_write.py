@@ -131,9 +131,7 @@ def test_a_return_within_a_cell_ends_no_line(tmp_path, name):
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv"), pd.concat([table, table.tail(1)], ignore_index=True))
 
 
-@pytest.mark.parametrize(
-    "value", ["-5", "+1.5", "-1e9", "-7,5", "+,5", "-inf", "a=b", "x@y.org", "'=quoted", " =1"]
-)
+@pytest.mark.parametrize("value", ["-5", "+1.5", "-1e9", "-7,5", "+,5", "-inf", "a=b", "x@y.org", "'=quoted", " =1"])
 def test_numbers_and_text_that_only_contain_such_signs_are_left_alone(tmp_path, value):
     with TableWriter(tmp_path / "t.csv") as writer:
         writer.write(pd.DataFrame({"a": [value, "x"]}))
