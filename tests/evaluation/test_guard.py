@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compared import rows_of
-from dafh.evaluation import choose_servers
 from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.guard import choose_servers
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
 

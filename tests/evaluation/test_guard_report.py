@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from compared import rows_of
-from dafh.evaluation import choose_servers
+from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.losses import ERROR, check_losses
 from dafh.stats import Differences, mcnemar_p
 

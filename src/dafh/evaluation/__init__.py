@@ -18,26 +18,3 @@
 A new metric belongs in `matrix`, a new question in `questions`, and a new loss in `losses`: what a wrong decision costs
 on each row is all that tests, guard and audit need to know about it.
 """
-
-from dafh.evaluation.audit import AuditResult, audit
-from dafh.evaluation.compared import ComparedRows, ServedPredictions
-from dafh.evaluation.guard import GuardReport, choose_servers
-from dafh.evaluation.losses import Costs, Loss, check_losses
-from dafh.evaluation.matrix import PreferenceMatrix, Theorems, theorems
-from dafh.evaluation.recommendation import Recommendation
-
-__all__ = [
-    "AuditResult",
-    "ComparedRows",
-    "Costs",
-    "GuardReport",
-    "Loss",
-    "PreferenceMatrix",
-    "Recommendation",
-    "ServedPredictions",
-    "Theorems",
-    "audit",
-    "check_losses",
-    "choose_servers",
-    "theorems",
-]

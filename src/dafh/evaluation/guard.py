@@ -50,7 +50,8 @@ class GuardReport(Readable):
     Group 0's own classifier is always right, the pooled one in half of the rows; in group 1 it is the other way round.
 
     >>> import numpy as np
-    >>> from dafh.evaluation import ComparedRows, choose_servers
+    >>> from dafh.evaluation.compared import ComparedRows
+    >>> from dafh.evaluation.guard import choose_servers
     >>> y, group = np.tile([0, 1], 100), np.repeat([0, 1], 100)
     >>> coin = np.tile([0, 0, 1, 1], 50)
     >>> pooled = np.where(group == 0, coin, y)
