@@ -163,7 +163,7 @@ def report(state: Path, out: Path | None, title: str | None, as_json: bool) -> N
     if out is not None:
         write_report(summary, out)
     if as_json:
-        print_json(summary)
+        print_json({name: value for name, value in summary.items() if name not in ("tables", "charts")})
         return
     assert out is not None
     click.echo(f"{summary['verdict']['headline'].upper()}: {summary['verdict']['sentence']}")

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dafh.cli.model_file import ModelFile, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
+from dafh.cli.model_file import ModelFile, check_test_rows
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.kinds import with_gaps
 from dafh.columns.labels import match_labels
 from dafh.columns.read import DataFile
-from dafh.columns.schema import check_columns, persons_of
-from dafh.columns.unexpected import UnreadValues
+from dafh.columns.schema import check_columns, persons_of, split_names
+from dafh.columns.unexpected import UnexpectedValues
 from dafh.exceptions import InputError
 from dafh.explanation import worth_of_groups
 from dafh.monitor.inputs import Reference
@@ -114,10 +115,9 @@ def _read_rows(
     takes those of the training, as far as the file has them. Rows count by their weight only if the monitor was told
     the largest one (`weighted`).
     """
-    data = loaded.as_trained(data)
     table = data.read(text=None).reset_index(drop=True)
-    schema, unread = loaded.schema_of(data), UnreadValues()
-    features = schema.features_of(table, unread)
+    schema, unexpected = loaded.schema_of(data), UnexpectedValues()
+    features = schema.features_of(table, unexpected)
     for role, column in {"the target": target, "that identifies each row": id_column}.items():
         if column is not None:
             check_columns(table.columns, [column], role)
@@ -127,7 +127,7 @@ def _read_rows(
         if labelled.any():
             y[labelled] = match_labels(table.loc[labelled, label], loaded.model.classes_)
     if attributes is None:
-        attributes = [name for name in schema.attributes if name in table.columns]
+        attributes = [name for name in schema.sensitive if name in table.columns]
     persons, notes = loaded.persons(table, person)
     weights = None
     if weighted:
@@ -149,14 +149,14 @@ def _read_rows(
         "ids": None if id_column is None else persons_of(table, id_column),
         "sample_weight": weights,
     }
-    return rows, [*data.notes, *unread.notes(), *notes]
+    return rows, [*data.notes, *unexpected.notes(len(table)), *notes]
 
 
 def _check_rows(loaded: ModelFile, data: DataFile, rows: dict[str, Any], target: str | None) -> str:
     """Refuse rows that the model was trained on; return the fingerprint of a batch, whatever its order."""
     labelled = pd.notna(rows["y"])
     hashes = labelled_hashes(rows["X"], rows["y"])
-    of_labelled = fingerprint(hash_sums(hashes[labelled]))
+    of_labelled = fingerprint(hash_total(hashes[labelled]))
     if of_labelled in loaded.card.get("fingerprints", []):
         raise InputError(
             f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows that it "
@@ -164,7 +164,7 @@ def _check_rows(loaded: ModelFile, data: DataFile, rows: dict[str, Any], target:
         )
     if target in (None, loaded.schema.target):
         check_test_rows(loaded.path, loaded.card, data.path, of_labelled)
-    return fingerprint(hash_sums(hashes))
+    return fingerprint(hash_total(hashes))
 
 
 # ---- the model and its monitor ----
