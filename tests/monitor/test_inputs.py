@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from dafh import Monitor
 from dafh.monitor import Reference
+from watched import good_rows
 
 
 def test_a_reference_is_the_same_in_another_session():
@@ -28,3 +31,32 @@ def test_numbers_are_cut_at_their_quantiles_and_long_lists_have_one_share_of_rar
         ("n 74 to 94", 20), ("n above 94", 5), ("c missing", 0), ("c (other)", 41),
     ]  # fmt: skip
     assert reference.count(table.assign(c="new"), np.zeros(100, int))[-1] == 100
+
+
+def test_input_like_that_of_training_does_not_drift(model):
+    monitor = Monitor(model, reference=good_rows().X)
+    update = monitor.update(good_rows(1500, seed=5).X)
+    assert not update.notices
+    assert (monitor.drift()["evidence"] < 40).all()
+
+
+def test_shares_of_groups_gaps_and_new_categories_are_noticed(model):
+    X = good_rows(1500, seed=5).X.copy()
+    X["hours"] = np.nan
+    X.loc[::5, "job"] = "astronaut"
+    monitor = Monitor(model, reference=good_rows().X)
+    update = monitor.update(X)
+    drift = monitor.drift().set_index("name")
+    assert {"hours missing", "job never seen"} <= set(drift.index[drift["drift_row"] > 0])
+    assert drift.loc["job never seen", "share"] == pytest.approx(0.2)
+    assert "hours missing" in str(update)
+    assert "since missing" not in set(drift.index[drift["drift_row"] > 0])
+
+
+def test_a_drift_is_told_once_and_a_margin_tolerates_it(model):
+    X = good_rows(1500, seed=5).X.copy()
+    X.loc[::4, "job"] = "astronaut"
+    monitor, tolerant = (Monitor(model, reference=good_rows().X, drift_margin=margin) for margin in (0.0, 0.5))
+    assert monitor.update(X).notices
+    assert not monitor.update(X).notices
+    assert not tolerant.update(X).notices
