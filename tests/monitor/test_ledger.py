@@ -20,6 +20,11 @@ def test_rows_without_labels_wait_and_then_count_as_if_labelled_at_once(model):
     same_evidence(late, at_once)
 
 
+def test_labels_before_any_rows_are_refused(model):
+    with pytest.raises(InputError, match="call update first"):
+        Monitor(model).label([1], ["yes"])
+
+
 def test_late_labels_are_told_by_the_values_of_the_rows(model):
     rows = good_rows()
     y = pd.Series(rows.y).where(np.arange(1500) % 2 == 0, None)
