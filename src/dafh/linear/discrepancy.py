@@ -104,17 +104,17 @@ def _largest_difference(
             tried = np.vstack([tried, _logistic(rows, values)])
         tried = np.vstack([tried, -tried])
         sums = _sums_above(rows, values, tried)
-        place, count = np.unravel_index(int(sums.argmax()), sums.shape)
-        value = float(share[fixed].sum() + sums[place, count])
+        row, count = np.unravel_index(int(sums.argmax()), sums.shape)
+        value = float(share[fixed].sum() + sums[row, count])
         waited = 0 if value > best + 1e-12 else waited + 1
         if waited >= _PATIENCE:
             break
         best = max(best, value)
-        projected = rows @ tried[place]
+        projected = rows @ tried[row]
         ranked = np.sort(projected)[::-1]
         h = projected >= ranked[count - 1] if count else np.zeros(len(rows), bool)
         # The classifier that was fixed is improved next, from its own direction.
-        fixed, direction, of_fixed = h, of_fixed, tried[place]
+        fixed, direction, of_fixed = h, of_fixed, tried[row]
     return best
 
 

@@ -172,7 +172,7 @@ def fit_penalized(
     coefficients = np.zeros((len(penalty), rows.offset.shape[1])) if start is None else start
     logits = rows.offset + rows.design.logits(coefficients)
     value = rows.loss(logits) + _penalty_term(penalty, coefficients)
-    enough = tolerance * float(rows.weight.sum())
+    least_promise = tolerance * float(rows.weight.sum())
     factors = None if curvatures is None else _factors(curvatures, penalty)
     last_promise = np.inf
     for _ in range(_MOST_STEPS):
@@ -184,7 +184,7 @@ def fit_penalized(
         else:
             direction = _direction(rows, logits, gradient, penalty, factors)
         promise = float((gradient * direction).sum())
-        if promise <= enough:
+        if promise <= least_promise:
             coefficients = coefficients - direction  # The full step is small enough to accept without a line search.
             break
         coefficients, logits, value, damping = _line_search(
@@ -193,7 +193,7 @@ def fit_penalized(
         if damping <= _SMALLEST_DAMPING:  # Nothing is left to gain but rounding.
             break
         # Steps with an old curvature converge linearly: at the pace of the last one, would eight more of them do?
-        if damping < 1 or promise * (promise / last_promise) ** _STEPS_FOR_A_CURVATURE > enough:
+        if damping < 1 or promise * (promise / last_promise) ** _STEPS_FOR_A_CURVATURE > least_promise:
             factors = None
         last_promise = promise
     return Solution(coefficients, penalty)
@@ -294,12 +294,12 @@ def _change_of_strengths(
     block_of = np.tile(block[block >= 0], len(factors))
     eigenvalues, projections = [], []
     for output, factor in enumerate(factors):
+        # For curvature LL', the variance of a block is a diagonal block of the inverse: root' root, with the columns of
+        # L⁻¹ that belong to it, which are 0 above the block.
+        inverse_root = solve_triangular(factor[0], np.eye(len(block)), lower=True, check_finite=False)
         for number in range(len(strength)):
             first, end = np.searchsorted(block, [number, number + 1])
-            # The variance of the block is a diagonal block of the inverse: root' root, with the columns of the
-            # inverse's triangular root that belong to it, which are 0 above the block.
-            unit = np.eye(len(block) - first, end - first)
-            root = solve_triangular(factor[0][first:, first:], unit, lower=True, check_finite=False)
+            root = inverse_root[first:, first:end]
             values, directions = np.linalg.eigh(root.T @ root)
             eigenvalues.append(values)
             projections.append(directions.T @ coefficients[first:end, output])
