@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafh.columns.bins import Binning
-from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization, make_basis, sum_points
+from dafh.linear.designs import BinnedDesign, DenseDesign, Standardization, make_basis
 from dafh.linear.newton import class_shares, row_losses
 
 WIDTHS = {"narrow": (3, 1, 5), "wide": (20, 30), "mixed": (14, 2, 0, 25, 12, 13)}
@@ -76,15 +76,6 @@ def test_grouped_logits_are_those_of_each_rows_group(design, n_outputs):
     coefficients, group = rng.normal(size=(4, design.n_coefficients, n_outputs)), rng.integers(0, 4, len(design))
     expected = np.stack([design.dense() @ part for part in coefficients])[group, np.arange(len(design))]
     np.testing.assert_allclose(design.grouped_logits(coefficients, group), expected, atol=1e-12)
-
-
-def test_points_by_bin_add_up_to_the_logits():
-    design = binned()
-    coefficients = np.random.default_rng(2).normal(size=(design.n_coefficients, 2))
-    points = design.points(coefficients)
-    by_hand = coefficients[0] + sum(table[design.codes[:, column]] for column, table in enumerate(points))
-    np.testing.assert_allclose(design.logits(coefficients), by_hand, atol=1e-12)
-    np.testing.assert_allclose(sum_points(design.codes, points, coefficients[0]), by_hand, atol=1e-12)
 
 
 # ---- likelihood ----
