@@ -154,8 +154,6 @@ def test_a_replica_is_judged_by_the_selection_rows_that_it_holds_out():
         expected = figures(Batch(*(field[part] for field in rows)), alone)
         for name in ("brier", "accuracy", "pr", "label_information"):
             assert measured[f"selection_{name}"][block, 0] == pytest.approx(expected[f"selection_{name}"][0, 0])
-    trains = Batch(*(field[fold == 1] for field in rows))
-    assert measured["train_accuracy"][0, 0] == pytest.approx(figures(trains, alone)["train_accuracy"][0, 0])
 
 
 def test_a_weight_of_three_is_a_row_given_three_times():

@@ -44,8 +44,6 @@ _CHUNK_NUMBERS = 2**19
 LABEL_LIKE = 0.5
 # Penalty for label-like groups, in units of the Brier score: worth about two percentage points of accuracy.
 _PENALTY_FOR_LABEL_LIKE = 0.02
-# Training rows that curves are drawn from.
-_ROWS_TO_SHOW = 4096
 # Rows, counted in every pass, from which a network learns the groups of a start.
 _ROWS_TO_COPY = 100_000
 # Replicas and steps by which random starts are compared with one from exceptions: these have found groups of more than
@@ -296,26 +294,18 @@ def _chunks(batch: Batch, order: NDArray[np.intp], batch_size: int) -> Iterator[
 def population_figures(
     params: Parameters, batch: Batch, pooled_right: NDArray[np.bool_], selection: NDArray[np.intp], n_folds: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Figures of every replica, (blocks, replicas): on rows it trains on, and on selection rows that it holds out."""
+    """Figures of every replica, (blocks, replicas), on the selection rows it holds out; on all, if it holds none."""
     figures, replicas = [], np.arange(len(params.group[0][0])).reshape(n_folds + 1, -1)
     for block, members in enumerate(replicas):
-        held_out = (batch.fold == block) & (block < n_folds)
-        training = np.flatnonzero(~held_out)
-        # Figures on training rows are for curves only, and a sample is enough for them.
-        measured = {"train": training[:: max(len(training) // _ROWS_TO_SHOW, 1)], "selection": selection}
-        if block < n_folds:
-            measured["selection"] = selection[held_out[selection]]
-        rows = {
-            name: (Batch(*(f[members] for f in batch)), pooled_right[members]) for name, members in measured.items()
-        }
+        rows = selection[batch.fold[selection] == block] if block < n_folds else selection
+        held_out = Batch(*(field[rows] for field in batch))
         for member in members:
             replica = jax.tree.map(lambda leaf, member=member: leaf[member], params)
             with np.errstate(all="ignore"):  # A replica that diverges has no figures.
-                by_rows = {f"{name}_": _figures(replica, *of_rows) for name, of_rows in rows.items()}
-            figures.append(
-                {prefix + name: value for prefix, values in by_rows.items() for name, value in values.items()}
-            )
-    return {name: np.array([each[name] for each in figures]).reshape(replicas.shape) for name in figures[0]}
+                figures.append(_figures(replica, held_out, pooled_right[rows]))
+    return {
+        f"selection_{name}": np.array([each[name] for each in figures]).reshape(replicas.shape) for name in figures[0]
+    }
 
 
 def _figures(replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_]) -> dict[str, float]:
@@ -516,8 +506,8 @@ def fit_population(
         return NetworkModel.from_parameters(group, classifiers, columns, contains_pooled=warm)
 
     final = choices[-1]
-    history = pd.DataFrame({name: curve[:, final.replica] for name, curve in rule.judged(curves).items()})
-    history.index = pd.RangeIndex(1, len(history) + 1, name="epoch")
+    judged = {name: curve[:, final.replica] for name, curve in rule.judged(curves).items()}
+    history = pd.DataFrame(judged, index=pd.RangeIndex(1, len(figures) + 1, name="epoch"))
     population = FittedPopulation(
         served(n_folds), tuple(served(block) for block in range(n_folds)), history, final.epoch + 1
     )
