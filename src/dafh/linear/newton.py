@@ -294,12 +294,12 @@ def _change_of_strengths(
     block_of = np.tile(block[block >= 0], len(factors))
     eigenvalues, projections = [], []
     for output, factor in enumerate(factors):
-        # For curvature LL', the variance of a block is a diagonal block of the inverse: root' root, with the columns of
-        # L⁻¹ that belong to it, which are 0 above the block.
-        inverse_root = solve_triangular(factor[0], np.eye(len(block)), lower=True, check_finite=False)
         for number in range(len(strength)):
             first, end = np.searchsorted(block, [number, number + 1])
-            root = inverse_root[first:, first:end]
+            # For curvature LL', the variance of a block is a diagonal block of the inverse: root' root, with the columns
+            # of L⁻¹ that belong to it, which are 0 above the block.
+            unit = np.eye(len(block) - first, end - first)
+            root = solve_triangular(factor[0][first:, first:], unit, lower=True, check_finite=False)
             values, directions = np.linalg.eigh(root.T @ root)
             eigenvalues.append(values)
             projections.append(directions.T @ coefficients[first:end, output])
