@@ -296,8 +296,8 @@ def _change_of_strengths(
     for output, factor in enumerate(factors):
         for number in range(len(strength)):
             first, end = np.searchsorted(block, [number, number + 1])
-            # For curvature LL', the variance of a block is a diagonal block of the inverse: root' root, with the columns
-            # of L⁻¹ that belong to it, which are 0 above the block.
+            # For curvature LL', the variance of a block is a diagonal block of the inverse: root' root, with the
+            # columns of L⁻¹ that belong to it, which are 0 above the block.
             unit = np.eye(len(block) - first, end - first)
             root = solve_triangular(factor[0][first:, first:], unit, lower=True, check_finite=False)
             values, directions = np.linalg.eigh(root.T @ root)
