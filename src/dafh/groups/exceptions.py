@@ -312,16 +312,7 @@ class _QuadraticSums(NamedTuple):
 
 
 def fit_exceptions(rows: ExceptionRows, n_groups: int | None, depth: int = DEPTH) -> FittedExceptions:
-    """Choose and fit a list of exceptions.
-
-    Parameters
-    ----------
-    rows : ExceptionRows
-    n_groups : int or None
-        None: chosen, 1 to 9.
-    depth : int
-        Most conditions of an exception.
-    """
+    """Choose and fit a list of exceptions of at most `depth` conditions; without `n_groups`, 1 to 9 are chosen."""
     most, is_open = (MOST_GROUPS - 1, True) if n_groups is None else (n_groups - 1, False)
     growth = _Growth(rows, depth)
     exceptions = growth.grow(None, most, may_stop=is_open)

@@ -235,16 +235,7 @@ class Basis(NamedTuple):
 
 
 def make_basis(binning: Binning, codes: NDArray[Any], weight: NDArray[np.float64], *, smooth: bool) -> Basis:
-    """Make the basis for bins that training rows fall into.
-
-    Parameters
-    ----------
-    binning : Binning
-    codes : array of shape (n, d)
-        Bins of the training rows.
-    weight : array of shape (n,)
-    smooth : bool
-        Whether a column of numbers has steps beside its line.
+    """Make the basis for bins (n, d) of training rows; a `smooth` one has steps beside the lines of numbers.
 
     Examples
     --------

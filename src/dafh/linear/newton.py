@@ -244,11 +244,7 @@ def fit_by_evidence(rows: Regression, block: NDArray[np.intp], *, tolerance: flo
     that say little are smoothed or left out, columns that say much are followed closely, with one strength each and
     without a search.
 
-    Parameters
-    ----------
-    rows : Regression
-    block : array of shape (p,)
-        Block of each coefficient; −1 for the intercept.
+    `block` is that of each coefficient (p,), −1 for the intercept.
 
     References
     ----------
