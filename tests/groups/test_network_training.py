@@ -154,11 +154,3 @@ def test_a_replica_is_judged_by_the_selection_rows_that_it_holds_out():
         expected = figures(Batch(*(field[part] for field in rows)), alone)
         for name in ("brier", "accuracy", "pr", "label_information"):
             assert measured[f"selection_{name}"][block, 0] == pytest.approx(expected[f"selection_{name}"][0, 0])
-
-
-def test_a_weight_of_three_is_a_row_given_three_times():
-    rows, weight, start = make_rows(90), np.where(np.arange(90) % 2, 3, 1), population(1)
-    often = figures(Batch(*(np.repeat(field, weight, axis=0) for field in rows)), start)
-    weighted = figures(rows._replace(weight=weight.astype(np.float32)), start)
-    for name in ("brier", "accuracy", "pr"):
-        np.testing.assert_allclose(weighted[f"selection_{name}"], often[f"selection_{name}"], atol=1e-5)

@@ -61,11 +61,6 @@ def test_a_diverged_replica_is_never_chosen(broken):
     np.testing.assert_array_equal(Selection(0).criterion(curves([[broken]])), [[np.inf]])
 
 
-def test_one_diverged_fold_excludes_the_start():
-    assert choose([[np.nan, 0.4, 0.1, 0.4, 0.1, 0.4]], n_folds=2) == (1, 0)
-    assert choose([[0.1, 0.4, 0.1, 0.4, np.nan, 0.4]], n_folds=2) == (1, 0)  # So does the model on all rows.
-
-
 # ---- ties and the last epoch ----
 
 
