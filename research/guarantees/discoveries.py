@@ -1,9 +1,10 @@
 """Groups that are found without being named: how often wrongly where nobody loses, and how often where somebody does.
 
-Rows are made of columns without any meaning, a third of them categories. In worlds without harm every claim is false:
-"equal" models err on rows of their own, equally often; "better" is a new model that errs less in every group; "random
-labels" are predicted by two rules about different columns, so that where the models differ depends on the columns; and
-"alike" is one model that errs equally often everywhere. In planted worlds, one region of two conditions loses.
+Columns are independent of the labels, a third of them categories. In worlds without harm every claim is false: "equal"
+models err equally often, on different rows; "better" is a new model that errs less in every group; "random labels" are
+predicted by two rules about different columns, so that where the models differ depends on the columns. Of one model,
+"uniform" errors are equally frequent everywhere, and "calibrated" scores are the true probabilities. In planted worlds,
+one region of two conditions loses.
 """
 
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from dafh import compare, find_failures
 from dafh.evaluation.discovery import RowHarm, count_rules
 from dafh.stats import Differences
 
-KINDS = ("equal", "better", "random labels", "alike")
-CELLS = ((2_000, 10), (2_000, 100), (10_000, 20), (50_000, 10))
+KINDS = ("equal", "better", "random labels", "uniform", "calibrated")
+CELLS = tuple((n_rows, n_columns) for n_rows in (2_000, 5_000, 20_000, 50_000) for n_columns in (10, 100))
 """Rows and columns."""
 _CATEGORIES = list("abcdefgh")
 _DISCORDANCE = 0.06
@@ -55,14 +57,19 @@ def change(
     return np.where(rng.random(len(y)) < chance, 1 - old, old)
 
 
-def claims(kind: str, n_rows: int, n_columns: int, seed: int) -> bool:
+def is_false_claim(kind: str, n_rows: int, n_columns: int, seed: int) -> bool:
     """Whether any group is shown to lose, or to fail, in one world where none does."""
     rng = np.random.default_rng(seed)
     table = make_columns(n_rows, n_columns, rng)
+    if kind == "calibrated":
+        # Errors are more frequent where scores are near one half: only claims about rates are false.
+        score = expit(table["x0"] / 30 - 1 + 0.7 * table["x1"] + (table["x2"] == "a")).to_numpy()
+        failures = find_failures(rng.binomial(1, score), score, table).discovered.table
+        return bool((failures["shown"] & failures["loss"].isin(["above", "below"])).any())
     y = rng.integers(0, 2, n_rows)
     old = np.where(rng.random(n_rows) < 0.8, y, 1 - y)
-    if kind == "alike":
-        return find_failures(y, old, table, losses="error").discovered.table["shown"].any()
+    if kind == "uniform":
+        return bool(find_failures(y, old, table).discovered.table["shown"].any())
     if kind == "random labels":
         old, new = ((table[name] > table[name].median()).to_numpy().astype(int) for name in ("x0", "x1"))
     else:
@@ -70,11 +77,13 @@ def claims(kind: str, n_rows: int, n_columns: int, seed: int) -> bool:
     return compare(y, old, new, table, table[["x2"]], random_state=seed).status == "harm"
 
 
-def false_discovery_table(n_worlds: int = 200, cells: tuple[tuple[int, int], ...] = CELLS) -> pd.DataFrame:
+def false_discovery_table(n_worlds: int = 500, cells: tuple[tuple[int, int], ...] = CELLS) -> pd.DataFrame:
     """Share of worlds with any false claim."""
     lines = []
     for n_rows, n_columns in cells:
-        shares = [np.mean([claims(kind, n_rows, n_columns, seed) for seed in range(n_worlds)]) for kind in KINDS]
+        shares = [
+            np.mean([is_false_claim(kind, n_rows, n_columns, seed) for seed in range(n_worlds)]) for kind in KINDS
+        ]
         lines.append((n_rows, n_columns, n_worlds, *shares))
     return pd.DataFrame(lines, columns=["rows", "columns", "worlds", *KINDS])
 
@@ -100,19 +109,19 @@ class Planted:
         spoiled = member & (new == y) & (rng.random(self.n_rows) < self.loss / 0.8)
         return table, member, {"y": y, "old": old, "new": np.where(spoiled, 1 - y, new)}
 
-    def found(self, seed: int) -> tuple[bool, bool, bool]:
-        """Whether the region is shown, is among the rules tested, and any group that does not touch it is shown."""
+    def outcome(self, seed: int) -> tuple[bool, bool, bool]:
+        """Whether the region is shown, is among the rules tested, and whether any rule that misses it is shown."""
         table, member, rows = self.draw(seed)
         result = compare(**rows, X=table, random_state=seed)
         assert result.losers is not None
         overlaps, shares = [], []
         for region in result.losers.regions:
-            inside = region.holds(table)
-            overlaps.append((inside & member).sum() / max((inside | member).sum(), 1))
-            shares.append(member[inside].mean())
-        shown = result.losers.table["shown"].to_numpy(bool)
-        is_alike, is_elsewhere = np.array(overlaps) >= 0.5, np.array(shares) < self.share
-        return bool((is_alike & shown).any()), bool(is_alike.any()), bool((is_elsewhere & shown).any())
+            selected = region.holds(table)
+            overlaps.append((selected & member).sum() / max((selected | member).sum(), 1))
+            shares.append(member[selected].mean())
+        is_shown = result.losers.table["shown"].to_numpy(bool)
+        is_planted, is_elsewhere = np.array(overlaps) >= 0.5, np.array(shares) < self.share
+        return bool((is_planted & is_shown).any()), bool(is_planted.any()), bool((is_elsewhere & is_shown).any())
 
 
 def power_table(
@@ -127,7 +136,7 @@ def power_table(
         for share in shares:
             for loss in losses:
                 world = Planted(n_rows, share, loss)
-                lines.append((n_rows, share, loss, *np.mean([world.found(seed) for seed in range(n_worlds)], axis=0)))
+                lines.append((n_rows, share, loss, *np.mean([world.outcome(seed) for seed in range(n_worlds)], axis=0)))
     return pd.DataFrame(lines, columns=["rows", "share", "loss", "shown", "tested", "shown elsewhere"])
 
 

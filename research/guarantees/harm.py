@@ -7,6 +7,7 @@ pooled classifier and for the one that the guard lets serve.
 
 import copy
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dafh import DAFHClassifier, Incumbent
+from dafh import AuditResult, DAFHClassifier, Incumbent
 from dafh.exceptions import DAFHWarning
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -52,39 +53,45 @@ class World:
         x = table[[f"x{number}" for number in range(4)]].to_numpy()
         logit = x @ self.linear + np.sin(1.5 * x) @ self.curved + self.jobs[table["job"].map("abcdef".index)]
         for column, cut, above, level, effects in self.regions:
-            inside = (x[:, column] > cut) == above
-            logit = logit + inside * (level + x @ effects)
+            in_region = (x[:, column] > cut) == above
+            logit = logit + in_region * (level + x @ effects)
         return expit(logit)
 
 
 class Outcome(NamedTuple):
-    """What became of one fit, errors as shares."""
+    """What became of one fit, errors as shares; NaN where there is no such group."""
 
     worst_harm: float
     """Largest true increase of the error in any group."""
     gain: float
     """True gain of the model over the pooled classifier."""
     gain_unguarded: float
-    covered: float
-    """Share of the groups whose true gain lies in the interval beside its rule; NaN without groups."""
     certified: float
     """Whether every certificate holds."""
-    optimism: float
-    """Mean of shown gain minus true gain, over groups with own classifiers."""
     n_groups: int
+    guard_covers: float
+    """Share of the groups with own classifiers whose true gain lies in the interval beside the rule."""
+    guard_optimism: float
+    """Mean of the gain beside the rule minus the true gain, over groups with own classifiers."""
+    kept_covers: float
+    """The same for groups whose own classifier serves: those that the guard has chosen by the gain on its rows."""
+    kept_optimism: float
+    audit_covers: float
+    """The same in an audit of held-out rows, for the groups that it recommends."""
+    audit_optimism: float
+    total_covers: float
+    """The same for the gain of all rows that stands beside the recommendation."""
+    total_optimism: float
 
 
 def outcome(way: str, n_rows: int, seed: int, **options: Any) -> Outcome:
-    """Fit one model, and compare what it promises with the truth."""
+    """Fit one model, audit it on a third as many held-out rows, and compare what both promise with the truth."""
     world, rng = World(seed), np.random.default_rng([seed, 1])
     X = world.columns(n_rows, rng)
     y = (rng.random(n_rows) < world.probability(X)).astype(int)
     parameters = dict(WAYS[way])
     if way == "stale incumbent":
-        before, old = World(seed + 100_000), world.columns(n_rows, rng)
-        mixed = 0.5 * before.probability(old) + 0.5 * world.probability(old)
-        stale = LogisticRegression().fit(old[["x0", "x1", "x2", "x3"]], rng.random(n_rows) < mixed)
-        parameters["pooled"] = Incumbent(stale, labels=[0, 1])
+        parameters["pooled"] = stale_incumbent(world, n_rows, seed, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DAFHWarning)
         model = DAFHClassifier(**parameters, random_state=seed, **options).fit(X, y)
@@ -92,52 +99,100 @@ def outcome(way: str, n_rows: int, seed: int, **options: Any) -> Outcome:
     probability = world.probability(fresh)
     unguarded = copy.copy(model)
     unguarded._serve(None)  # The same classifiers, each serving its own group.
-    group, n_groups = model.predict_group(fresh), model.n_groups_
 
-    def error(label: NDArray[np.intp]) -> NDArray[np.float64]:
-        return np.where(label == 1, 1 - probability, probability)
+    def true_error(classifier: Any) -> NDArray[np.float64]:
+        return np.where(classifier.predict(fresh) == 1, 1 - probability, probability)
 
-    pooled, served, own = (error(one.predict(fresh)) for one in (model.pooled_, model, unguarded))
-    members = [group == number for number in range(n_groups)]
-    harm = [float((served - pooled)[inside].mean()) if inside.any() else 0.0 for inside in members]
-    true_gain = np.array([(pooled - own)[inside].mean() if inside.any() else np.nan for inside in members])
-    report = model.guard_report_
-    table = report.table
-    has_own = (table["own_worse"] + table["own_better"] > 0).to_numpy()
-    inside = ((table["low"] <= true_gain) & (true_gain <= table["high"])).to_numpy()
-    shown = (table["gain"].to_numpy() - true_gain)[has_own]
-    return Outcome(
-        max(harm),
-        float((pooled - served).mean()),
-        float((pooled - own).mean()),
-        float(inside[has_own].mean()) if has_own.any() else np.nan,
-        float(all(h <= limit + 1e-12 for h, limit in zip(harm, table["excluded_harm"], strict=True))),
-        float(np.nanmean(shown)) if len(shown) else np.nan,
-        n_groups,
+    pooled_error = true_error(model.pooled_)
+    served_gain, own_gain = pooled_error - true_error(model), pooled_error - true_error(unguarded)
+    group = model.predict_group(fresh)
+    members = [group == number for number in range(model.n_groups_)]
+    served, own = (
+        np.array([gain[rows].mean() if rows.any() else np.nan for rows in members]) for gain in (served_gain, own_gain)
     )
+    harm = -np.nan_to_num(served)
+    guard = model.guard_report_.table
+    # Where a classifier never differs from the pooled one, gain and interval are 0 by construction.
+    has_own = (guard["own_worse"] + guard["own_better"] > 0).to_numpy()
+    is_kept = has_own & (guard["served_by"] != "pooled").to_numpy()
+    held_out = world.columns(n_rows // 3, rng)
+    result = AuditResult.of(model, held_out, (rng.random(len(held_out)) < world.probability(held_out)).astype(int))
+    advice = result.recommendation
+    recommended = np.array([str(number) in advice.deploy for number in range(model.n_groups_)])
+    audited = result.by_group().iloc[: model.n_groups_]
+    # The model as recommended: the pooled classifier serves all other groups.
+    total_gain = np.array([(served_gain * recommended[group]).mean()])
+    total = pd.DataFrame([advice.total])
+    return Outcome(
+        float(harm.max()),
+        float(served_gain.mean()),
+        float(own_gain.mean()),
+        float((harm <= guard["excluded_harm"] + 1e-12).all()),
+        model.n_groups_,
+        *_against_truth(guard, own, has_own),
+        *_against_truth(guard, own, is_kept),
+        *_against_truth(audited, served, recommended),
+        *_against_truth(total, total_gain, np.array([bool(advice.deploy)])),
+    )
+
+
+def stale_incumbent(world: World, n_rows: int, seed: int, rng: np.random.Generator) -> Incumbent:
+    """Fit a logistic regression, blind to the category, to labels that half follow another world."""
+    former, rows = World(seed + 100_000), world.columns(n_rows, rng)
+    mixed = 0.5 * former.probability(rows) + 0.5 * world.probability(rows)
+    return Incumbent(
+        LogisticRegression().fit(rows[["x0", "x1", "x2", "x3"]], rng.random(n_rows) < mixed), labels=[0, 1]
+    )
+
+
+def _against_truth(
+    promised: pd.DataFrame, truth: NDArray[np.float64], counted: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Share of intervals that cover the true gain, and mean of promised minus true gain, of the groups that count."""
+    if not (counted & ~np.isnan(truth)).any():
+        return np.nan, np.nan
+    gain, low, high = (promised[name].to_numpy(np.float64)[counted] for name in ("gain", "low", "high"))
+    truth = truth[counted]
+    return float(((low <= truth) & (truth <= high)).mean()), float(np.nanmean(gain - truth))
+
+
+def outcomes(
+    n_worlds: int, seed: int, sizes: Sequence[int] = SIZES, n_jobs: int = 2, **options: Any
+) -> dict[tuple[str, int], pd.DataFrame]:
+    """Outcomes of all worlds, for each way to fit and number of rows."""
+    return {
+        (way, n_rows): pd.DataFrame(
+            Parallel(n_jobs)(delayed(outcome)(way, n_rows, seed + number, **options) for number in range(n_worlds)),
+            columns=Outcome._fields,
+        )
+        for way in WAYS
+        for n_rows in sizes
+    }
 
 
 def harm_table(n_worlds: int = 500, seed: int = 0, n_jobs: int = 2, **options: Any) -> pd.DataFrame:
     """Share of fits that harm a group, how much of the gain is kept, and how often intervals and certificates hold."""
-    table = []
-    for way in WAYS:
-        for n_rows in SIZES:
-            tasks = (delayed(outcome)(way, n_rows, seed + number, **options) for number in range(n_worlds))
-            found = pd.DataFrame(Parallel(n_jobs)(tasks), columns=Outcome._fields)
-            table.append(
-                {
-                    "fit": way,
-                    "rows": n_rows,
-                    "groups": found["n_groups"].mean(),
-                    "harmed": (found["worst_harm"] > 1e-9).mean(),
-                    "by 0.5 points": (found["worst_harm"] > 0.005).mean(),
-                    "by 1 point": (found["worst_harm"] > 0.01).mean(),
-                    "gain": found["gain"].mean(),
-                    "gain without guard": found["gain_unguarded"].mean(),
-                    "kept": found["gain"].sum() / max(found["gain_unguarded"].sum(), 1e-12),
-                    "intervals cover": found["covered"].mean(),
-                    "certificates hold": found["certified"].mean(),
-                    "optimism": found["optimism"].mean(),
-                }
-            )
-    return pd.DataFrame(table)
+    return pd.DataFrame(
+        {
+            "fit": way,
+            "rows": n_rows,
+            "groups": fits["n_groups"].mean(),
+            "harmed": (fits["worst_harm"] > 1e-9).mean(),
+            "by 0.5 points": (fits["worst_harm"] > 0.005).mean(),
+            "by 1 point": (fits["worst_harm"] > 0.01).mean(),
+            "gain": fits["gain"].mean(),
+            "gain without guard": fits["gain_unguarded"].mean(),
+            "kept": fits["gain"].sum() / max(fits["gain_unguarded"].sum(), 1e-12),
+            "intervals cover": fits["guard_covers"].mean(),
+            "certificates hold": fits["certified"].mean(),
+        }
+        for (way, n_rows), fits in outcomes(n_worlds, seed, n_jobs=n_jobs, **options).items()
+    )
+
+
+def optimism_table(n_worlds: int = 300, seed: int = 0, n_jobs: int = 2) -> pd.DataFrame:
+    """How far the gain beside a rule or a recommendation exceeds the true one, and how often its interval covers it."""
+    return pd.DataFrame(
+        {"fit": way, "rows": n_rows} | {name: fits[name].mean() for name in Outcome._fields[5:]}
+        for (way, n_rows), fits in outcomes(n_worlds, seed, (1500, *SIZES), n_jobs).items()
+    )

@@ -6,10 +6,10 @@ import pytest
 from research.guarantees.discoveries import (
     KINDS,
     Planted,
-    claims,
     every_rule_misses,
     every_rule_table,
     false_discovery_table,
+    is_false_claim,
     power_table,
 )
 
@@ -20,7 +20,7 @@ def most(level, n_worlds, errors=3):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_groups_are_shown_where_none_loses(kind):
-    assert np.mean([claims(kind, 1000, 6, seed) for seed in range(8)]) <= most(0.05, 8)
+    assert np.mean([is_false_claim(kind, 1000, 6, seed) for seed in range(8)]) <= most(0.05, 8)
 
 
 def test_limits_for_every_rule_are_hardly_ever_missed():
@@ -28,7 +28,7 @@ def test_limits_for_every_rule_are_hardly_ever_missed():
 
 
 def test_a_large_harm_is_found_and_shown():
-    shown, tested, elsewhere = np.mean([Planted(5000, 0.1, 0.2, 6).found(seed) for seed in range(4)], axis=0)
+    shown, tested, elsewhere = np.mean([Planted(5000, 0.1, 0.2, 6).outcome(seed) for seed in range(4)], axis=0)
     assert shown == tested == 1
     assert elsewhere == 0
 
