@@ -63,6 +63,7 @@ class ExceptionModel:
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
         assert pooled is not None
+        # Each correction for the rows of its group only: K times less work than `every`.
         group, logits = self.assign(rows), pooled.copy()
         for k in np.unique(group):
             members = np.flatnonzero(group == k)

@@ -77,6 +77,7 @@ class StandardizedLogisticRegression(LogisticRegression):
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
             self.feature_names_in_ = scaler.feature_names_in_
+        # w'((x − mean) / scale) + b = (w / scale)'x + b − (w / scale)'mean: no scaled copy is needed to predict.
         self.coef_: NDArray[np.float64] = model.coef_ / scaler.scale_
         self.intercept_ = model.intercept_ - self.coef_ @ scaler.mean_
         check_threshold(self.threshold, len(self.classes_))

@@ -255,6 +255,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         # Of a narrow table every bin has a coefficient, and so have lines, gaps and categories, which add a few.
         numbers = sum(column.n_bins - 1 for column in self.binning_.columns if not column.is_category)
         is_wide = numbers > most or len(basis.block) - 1 > 2 * most
+        # Effects are chosen from all of them again without each fold, where the factor is chosen.
         all_effects, all_rows = basis, rows
         if is_wide:
             basis = choose_effects(all_rows, self.binning_, all_effects, most)
@@ -293,7 +294,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         self.intercept_ = solution.coefficients[0] + np.sum(means, axis=0)
         scores = sum_points(design.codes, self.points_, self.intercept_)[:, 0]
         self.score_cuts_ = np.unique(np.quantile(scores, np.arange(1, 10) / 10))
-        tenth = np.searchsorted(self.score_cuts_, scores)
+        tenth = np.searchsorted(self.score_cuts_, scores)  # As `stability` finds it for later rows.
         self.score_shares_ = np.bincount(tenth, rows.weight, len(self.score_cuts_) + 1) / rows.weight.sum()
 
     # ---- prediction ----
@@ -550,6 +551,7 @@ def _choose_factor(rows: Regression, solution: Solution, seed: int, person: NDAr
     fold = np.empty(len(rows.label), np.intp)
     for position, (_, members) in enumerate(folds):
         fold[members] = position
+    # With the strengths that all rows chose: only the coefficients are fitted without each fold.
     losses = [rows.loss(logits) for logits in out_of_fold_logits(rows, solution, fold, _FACTORS)]
     return _FACTORS[int(np.argmin(losses))]
 
