@@ -235,7 +235,7 @@ CLAIMS: dict[str, Callable[[Results], Verdict]] = {
     "a majority of individuals in each group will prefer their assigned decoupled classifiers": _majority,
     "the following lower bound on the objective function": lambda _: (
         IN_PART,
-        "Only where every group is rational and envy-free already. A violation is divided by n instead of n_k: with two "
+        "Only where every group is rational and envy-free already. A violation is divided by n, not by n_k: with two "
         "groups of half the rows, −0.1 becomes −0.05.",
     ),
     "with probability at least 1 − 2K(K+1) exp{−2ε²n/9}": lambda _: (
