@@ -211,7 +211,7 @@ def _chart_of_comparison(result: Comparison, kind: str, loss: LossName | None) -
     table = result.to_frame().rename(columns={"group": "who", "gain": "gap", "tested": "n"})
     table = table.assign(verdict=table["answer"].map(_VERDICTS_OF_CHANGES)).sort_values("gap", kind="stable")
     table = table[(table["kind"] == kind) & ((table["n"] >= SMALLEST_SHOWN) | (table["verdict"] == "violated"))]
-    return _gap_chart(table, loss or result.everybody["loss"].iloc[0], "over the old model")
+    return _gap_chart(table, loss or result.groups["loss"].iloc[0], "over the old model")
 
 
 def _gap_chart(table: pd.DataFrame, loss_name: LossName, over: str) -> alt.LayerChart:

@@ -183,7 +183,7 @@ class GuardReport(Readable):
         """What was decided, the table of groups, and why groups lost their own classifiers."""
         sentences = [*self.reasons(), *self.notes]
         told = [Section(sentences=sentences)] if sentences else []
-        return [Section(sentences=[self.sentence()]), Section(table=self.display(), left=()), *told]
+        return [Section(sentences=[self.sentence()]), Section(table=self.display()), *told]
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:
