@@ -1,6 +1,5 @@
 """Any classifier of scikit-learn's kind: copies, weights, seeds and folds."""
 
-import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 from scipy.special import expit, log_expit, log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -139,15 +137,6 @@ def test_a_class_with_a_single_row_cannot_be_held_out():
     assert out_of_fold_probabilities(GaussianNB(), np.eye(4), y, np.arange(2), None, 3, 0) is None
 
 
-@functools.cache
-def two_patterns(n=1500, seed=0):
-    """Rare positives; the sign of the second column says which pattern the first follows."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    score = np.where(X[:, 1] > 0, 1.5, -1.5) * X[:, 0] + 0.5 * X[:, 2] - 1.2
-    return X, (score + rng.logistic(size=n) > 0) * 1
-
-
 # ---- probabilities, logits, labels ----
 
 
@@ -254,26 +243,6 @@ def test_where_no_cut_off_explains_all_decisions_the_one_found_explains_most(row
 )
 def test_cut_offs_by_hand(flagged, probability, cutoff):
     assert find_cutoff(np.array(flagged, bool), np.array(probability)) == pytest.approx(cutoff)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        FixedThresholdClassifier(LogisticRegression(), threshold=0.25, response_method="predict_proba"),
-        HistGradientBoostingClassifier(max_iter=8),
-        DummyClassifier(strategy="constant", constant=1),
-        DummyClassifier(strategy="prior"),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_the_cut_off_of_any_classifier_reproduces_what_it_predicts(model):
-    X, y = two_patterns()
-    model = clone(model).fit(X, y)
-    probability, flagged = model.predict_proba(X)[:, 1], model.predict(X) == 1
-    found = find_cutoff(flagged, probability)
-    np.testing.assert_array_equal(probability > found, flagged)
-    if isinstance(model, FixedThresholdClassifier):
-        assert found == pytest.approx(0.25, abs=0.02)
 
 
 # ---- pipelines ----

@@ -4,7 +4,6 @@
 """
 
 import datetime
-import io
 from decimal import Decimal
 
 import numpy as np
@@ -179,18 +178,3 @@ def test_an_odd_argument_is_used_or_refused_and_leaves_the_model_unfitted(argume
         assert vars(estimator) == estimator.get_params(deep=False)
     else:
         assert len(estimator.predict(VALUES[value] if argument == "X" else X)) > 0
-
-
-@given(table=tables())
-def test_any_frame_is_fitted_or_refused_in_a_sentence(table):
-    frame = pd.read_csv(io.StringIO(table.drop(columns="target").to_csv(index=False)))
-    estimator = model()
-    refusal = ""
-    try:
-        estimator.fit(frame, Y[: len(frame)])
-    except ValueError as error:
-        refusal = str(error)
-    if refusal:
-        assert vars(estimator) == estimator.get_params(deep=False)
-    else:
-        assert len(estimator.predict_proba(frame)) == len(frame)

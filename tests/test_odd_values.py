@@ -9,7 +9,6 @@ import pytest
 
 import dafh
 from command_line import run
-from dafh import classifiers
 from dafh.exceptions import InputError
 
 N = 120
@@ -77,37 +76,3 @@ def test_names_of_files_tell_a_terminal_nothing(tmp_path):
     assert found.stderr.endswith("a\\n\\x1b[31m.dafh.\n")
     (tmp_path / "m\n.csv").write_text("")
     assert "m\\n.csv is empty" in run("fit", tmp_path / "m\n.csv", "--target", "y", "--out", tmp_path / "o").stderr
-
-
-@pytest.mark.slow
-def test_a_model_of_many_labels_answers_for_few_rows_at_a_time(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300)})
-    y = np.arange(300) % 6
-    model = dafh.DAFHClassifier(2, pooled="linear", guard=None, random_state=0).fit(table, y)
-    dafh.save(model, tmp_path / "model.dafh")
-    table.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
-    servers = np.zeros(model.n_groups_, np.intp)
-
-    def answers():
-        files = tmp_path / "model.dafh", tmp_path / "table.csv"
-        commands = [("predict", *files), ("audit", *files, "--target", "y"), ("explain", *files, "--target", "y")]
-        decisions = model.decide_twice(table, servers, None)
-        return [run(*command).stdout for command in commands], [
-            model.predict(table),
-            model.predict_all(table),
-            *decisions,
-        ]
-
-    texts, arrays = answers()
-    sizes = []
-    pooled_logits = type(model)._pooled_logits
-    monkeypatch.setattr(
-        type(model), "_pooled_logits", lambda self, seen: sizes.append(len(seen)) or pooled_logits(self, seen)
-    )
-    monkeypatch.setattr(classifiers, "MOST_LOGITS", 50 * 6 * (model.n_groups_ + 1))
-    texts_of_blocks, arrays_of_blocks = answers()
-    assert max(sizes) == 50
-    assert texts[:2] == texts_of_blocks[:2]  # An explanation describes fewer rows.
-    for whole, blocks in zip(arrays, arrays_of_blocks, strict=True):
-        np.testing.assert_array_equal(whole, blocks)

@@ -1,9 +1,12 @@
 """What users bring by mistake, and what looks right and is not: refused, or told in one sentence."""
 
+import json
 import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -11,9 +14,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from command_line import run
 from dafh import DAFHClassifier, DecoupledClassifier, Incumbent, IncumbentColumns, Scorecard, audit, tabular_pipeline
+from dafh.cli.output import print_json
 from dafh.columns.column import Column
 from dafh.columns.schema import TableSchema
 from dafh.exceptions import InputError, SuspiciousInputWarning
+from model_files import Parts
 
 
 def rows(n=600, seed=0):
@@ -186,21 +191,40 @@ def test_a_stray_label_is_told_and_a_rare_class_among_small_ones_is_not():
         DAFHClassifier(1).fit(table[["age"]].iloc[few], labels[few])
 
 
-# ---- calibration rows ----
+# ---- files from anybody ----
 
 
-@pytest.mark.parametrize("part", [slice(None), slice(0, 300), slice(100, 250)])
-@pytest.mark.parametrize("model", [DAFHClassifier(1, guard="proof"), DecoupledClassifier(guard="proof")])
-def test_calibration_rows_that_are_training_rows_are_refused(model, part):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    y = (X[:, 0] > 0).astype(int)
-    with pytest.raises(InputError, match=r"X_calibration holds [0-9]+ rows of X: the guard needs rows"):
-        clone(model).fit(X, y, X_calibration=X[part], y_calibration=y[part])
-    clone(model).fit(X[:250], y[:250], X_calibration=X[250:], y_calibration=y[250:])
+BELL = "\x1b]0;title\x07"
 
 
-def test_rows_of_categories_that_repeat_anyway_may_judge():
-    table = pd.DataFrame({"job": ["cook", "clerk", "pilot", "nurse"] * 50})
-    y = np.tile([0, 1, 1, 0, 1, 0, 0, 1], 25)
-    DAFHClassifier(1, guard="proof").fit(table, y, X_calibration=table, y_calibration=y)
+def test_a_terminal_is_told_nothing_by_names_in_a_card(saved, tmp_path, capsys):
+    parts = Parts(saved[0])
+    parts.card |= {"settings": {BELL: 1}, "versions": {BELL: "1"}}
+    result = run("show", parts.write(tmp_path / "forged.dafh"))
+    assert result.exit_code == 0
+    assert "title" in result.output
+    assert "\x1b" not in result.output
+    odd = {"\x9b31m": "\x7f\u202e\U000e0041é"}
+    print_json(odd)
+    printed = capsys.readouterr().out
+    assert all(letter.isprintable() for letter in printed.replace("\n", ""))
+    assert "é" in printed
+    assert json.loads(printed) == odd
+
+
+@pytest.mark.parametrize("weight", ["inf", "1e999"])
+def test_weights_without_end_are_refused(tmp_path, weight):
+    table = pd.DataFrame({"a": [1, 2, 3, 4] * 20, "w": "1", "y": [0, 1] * 40})
+    table.loc[3, "w"] = weight
+    table.to_csv(tmp_path / "table.csv", index=False)
+    found = run("fit", tmp_path / "table.csv", "--target", "y", "--weight", "w", "--out", tmp_path / "m.dafh")
+    assert found.exit_code == 2
+    assert "needs a number from 0 on in every row" in found.output
+
+
+def test_dates_that_cannot_be_counted_are_refused(tmp_path):
+    days = pa.array([2**31 - 1 - number % 20 for number in range(80)], pa.date32())
+    pq.write_table(pa.table({"a": [1, 2, 3, 4] * 20, "y": [0, 1] * 40, "d": days}), tmp_path / "table.parquet")
+    found = run("fit", tmp_path / "table.parquet", "--target", "y", "--out", tmp_path / "m.dafh")
+    assert found.exit_code == 2
+    assert "Column 'd' holds a date that is too far away to be counted." in found.output

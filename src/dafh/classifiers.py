@@ -39,14 +39,6 @@ class Classifier(Protocol):
         """Probability of each class; some classifiers have none."""
         ...
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor, those of inner estimators with their path as a prefix."""
-        ...
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters by name."""
-        ...
-
 
 class GroupModel(Classifier, Protocol):
     """A fitted model that serves groups: what metrics, audit, report and study rely on."""
@@ -114,8 +106,8 @@ def class_probabilities(model: Classifier, X: Table, classes: NDArray[np.generic
     """
     predicted = model.predict_proba(X)
     probabilities = np.zeros((len(predicted), len(classes)))
-    known = np.isin(model.classes_, classes)
-    probabilities[:, np.searchsorted(classes, np.asarray(model.classes_)[known])] = predicted[:, known]
+    shared = np.isin(model.classes_, classes)
+    probabilities[:, np.searchsorted(classes, np.asarray(model.classes_)[shared])] = predicted[:, shared]
     return probabilities
 
 
@@ -199,8 +191,8 @@ def find_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64]) ->
     wrong = np.append(0, np.cumsum(above)) + np.append(np.cumsum(~above[::-1])[::-1], 0)
     # A cut-off lies between two different probabilities.
     possible = np.flatnonzero(np.append(True, np.append(values[1:] > values[:-1], True)))
-    place = int(possible[np.argmin(wrong[possible])])
-    low, high = (values[place - 1] if place else 0.0), (values[place] if place < len(values) else 1.0)
+    first = int(possible[np.argmin(wrong[possible])])
+    low, high = (values[first - 1] if first else 0.0), (values[first] if first < len(values) else 1.0)
     return float(np.clip((low + high) / 2, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))
 
 
@@ -298,14 +290,11 @@ def stratified_folds(
         # them, and takes a second for each ten thousand persons.
         first, unit = np.unique(person, return_index=True, return_inverse=True)[1:]
         folds = stratified_folds(y[first], n_folds, seed)
-        return None if folds is None else [(_rows_of(unit, kept), _rows_of(unit, held)) for kept, held in folds]
+        if folds is None:
+            return None
+        return [(np.flatnonzero(np.isin(unit, fit)), np.flatnonzero(np.isin(unit, held))) for fit, held in folds]
     rarest = int(np.unique(y, return_counts=True)[1].min())
     n_folds = min(n_folds, rarest)
     if n_folds < 2:
         return None
     return StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)
-
-
-def _rows_of(unit: NDArray[np.intp], chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows whose unit is one of those chosen."""
-    return np.flatnonzero(np.isin(unit, chosen))

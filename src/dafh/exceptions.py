@@ -7,6 +7,7 @@
     └── DataNotFoundError (OSError)         a data set that is not here and cannot be fetched
     DAFHWarning (UserWarning)
     ├── GroupsEncodeLabelWarning            the groups are little more than the predicted label
+    ├── WorseServedWarning                  sensitive groups do worse than with the pooled classifier
     ├── EffectsLeftOutWarning               a table has more effects than a scorecard takes
     ├── FittedOnSampleWarning               a network or a pooled classifier has seen a sample only
     ├── SuspiciousInputWarning              data that can be used, and probably mean something else
@@ -38,6 +39,10 @@ class GroupsEncodeLabelWarning(DAFHWarning):
     Knowing a row's group is then nearly the same as knowing its prediction. That each group is served well says no more
     than that most predictions are right.
     """
+
+
+class WorseServedWarning(DAFHWarning):
+    """Groups of the sensitive features do worse with the fitted model than with the pooled classifier."""
 
 
 class EffectsLeftOutWarning(DAFHWarning):

@@ -226,7 +226,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
             return X
         table = _as_it_came(X)
         if self._names is None:
-            # Whoever was fitted on an array warns of names.
+            # scikit-learn warns when a model that was fitted on arrays gets column names.
             return table.to_numpy() if getattr(self._model, "n_features_in_", None) is not None else table
         check_columns_exist(table, self._names)
         table = table[list(self._names)]
@@ -391,9 +391,7 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
         column = self._column(X, name)
         try:
             score = column.to_numpy(np.float64, na_value=np.nan)
-        except OverflowError:
-            raise InputError(f"The column {quoted(name)} holds a number that is too large: a score is not.") from None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"The column {quoted(name)} holds text: a score is a number.") from None
         self._refuse_gaps(name, ~(np.abs(score) < LARGEST_NUMBER))
         return score[:, None]

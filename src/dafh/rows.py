@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from dafh.classifiers import FEWEST_ROWS_TO_SPLIT
-from dafh.columns.bins import Binning, named_table
+from dafh.columns.bins import Binning
 from dafh.columns.encoder import TableEncoder, is_given
-from dafh.columns.hashes import row_hashes
 from dafh.columns.kinds import LARGEST_NUMBER, warn_of_numbers_as_text
 from dafh.exceptions import InputError, SuspiciousInputWarning
 from dafh.frames import Table, check_attributes, check_sensitive_features, is_frame, take_rows, to_pandas
@@ -37,16 +36,10 @@ from dafh.validation import (
     check_weights,
 )
 
-LARGEST_WEIGHT = 1e12
-"""Beyond it, penalties are lost in rounding beside the rows."""
 # A label in at most so many rows, of which the next one has many more, is a mistake more often than a class.
 _STRAY_ROWS, _TIMES_AS_FREQUENT = 2, 25
-# Calibration rows are refused if more than half of them are training rows, and training rows hardly ever repeat.
-_LARGEST_OVERLAP, _DISTINCT = 0.5, 0.9
 # A multiple of what a network takes at a time (`dafh.groups.trained`): results are then the same to the last digit.
 _BLOCK_ROWS = 8192
-# Rows held out over all folds that are enough to choose by and to calibrate on; more folds only cost time.
-_ENOUGH_ROWS_HELD_OUT, _MOST_FOLDS = 2000, 5
 
 Classes = NDArray[Any] | Callable[[NDArray[Any]], NDArray[Any]]
 """Labels that a fitted classifier knows, or a function that finds them from those that occur."""
@@ -108,11 +101,6 @@ class LabelledRows:
         weight = check_weights(sample_weight, len(labels))
         attributes = _check_attributes_of_rows(len(labels), **attributes)
         check_classification_targets(labels)
-        if (weight > LARGEST_WEIGHT).any():
-            raise InputError(
-                f"sample_weight holds {weight.max():g}; a fit takes weights of up to {LARGEST_WEIGHT:g}: divide all of "
-                "them by the same number."
-            )
         counted = np.flatnonzero(weight > 0)
         present, sizes = np.unique(labels[counted], return_counts=True)
         if len(present) < 2:
@@ -263,20 +251,6 @@ def _warn_of_stray_label(labels: NDArray[Any], sizes: NDArray[np.intp]) -> None:
     )
 
 
-def refuse_training_rows(judges: LabelledRows, training: LabelledRows) -> None:
-    """Refuse calibration rows that trained: every classifier looks good on the rows it was fitted to."""
-    trained, judging = (
-        row_hashes(named_table(rows.X).assign(**{"\0label": rows.label})) for rows in (training, judges)
-    )
-    repeated = np.isin(judging, trained)
-    # Where rows of a few categories repeat anyway, the same row may be another person.
-    distinct = len(np.unique(trained)) / max(len(trained), 1)
-    if repeated.any() and repeated.mean() > _LARGEST_OVERLAP and distinct > _DISTINCT:
-        raise InputError(
-            f"X_calibration holds {repeated.sum():,} rows of X: the guard needs rows that training has not seen."
-        )
-
-
 # ---- encoded rows ----
 
 
@@ -377,12 +351,12 @@ class EncodedRows:
     def take(self, rows: NDArray[np.intp]) -> "EncodedRows":
         """Return the rows at these positions, with the numbers and bins that are known already."""
         # The table is cut lazily: most callers need bins or numbers only, and cutting a data frame takes longer.
-        taken = EncodedRows(self.encoding, self.X, rows)
+        selected = EncodedRows(self.encoding, self.X, rows)
         for name in ("numbers", "codes"):
             if name in self.__dict__:
                 # Sums over rows run along columns of bins, and along rows of numbers.
-                taken.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
-        return taken
+                selected.__dict__[name] = np.asarray(self.__dict__[name][rows], order="F" if name == "codes" else "C")
+        return selected
 
 
 # ---- held-out rows ----
@@ -411,7 +385,7 @@ class HeldOut:
         label: NDArray[np.intp],
         selection_size: float,
         calibration_size: float,
-        n_folds: int | Literal["auto"],
+        n_folds: int,
         rng: np.random.Generator,
         *,
         person: NDArray[np.intp] | None = None,
@@ -429,19 +403,14 @@ class HeldOut:
         selection_size, calibration_size : float
             Shares of the rows that choose the model, and that the guard is calibrated on, in each fold; either may be
             0, and together they must leave rows to train on.
-        n_folds : int or "auto"
-            No more than the shares allow: a row is held out once at most.
+        n_folds : int
+            At most; no more than the shares allow: a row is held out once.
         person : array of shape (n,), optional
             Rows of one person are always held out together, for the same purpose.
         time : array of shape (n,), optional
             There is one fold, and it holds the last rows.
         """
         share = selection_size + calibration_size
-        if share >= 1:
-            raise InputError(
-                f"selection_size ({selection_size:g}) and calibration_size ({calibration_size:g}) leave no rows to "
-                "train on: together they must be less than 1."
-            )
         if person is not None:
             first, unit = np.unique(person, return_index=True, return_inverse=True)[1:]
             latest = None if time is None else _latest(unit, time)
@@ -453,8 +422,7 @@ class HeldOut:
             return held_out
         fold, calibrates = held_out.fold, held_out.calibrates
         if time is None:
-            enough = min(int(np.ceil(_ENOUGH_ROWS_HELD_OUT / (share * n_rows))), _MOST_FOLDS)
-            n_drawn = min(enough if n_folds == "auto" else n_folds, int(1 / share + 1e-9))
+            n_drawn = min(n_folds, int(1 / share + 1e-9))
             # Class by class, so that a rare class is in every fold as often as in the data.
             shuffled = rng.permutation(n_rows)
             strata = [shuffled[label[shuffled] == c] for c in np.unique(label)]

@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 
 from command_line import run
-from dafh import AuditResult, DAFHClassifier, load
+from dafh import AuditResult, load
 from dafh.cli.model_file import ModelFile
 from dafh.cli.options import LOSSES
 from dafh.cli.training import TrainingTable
 from dafh.columns.read import DataFile
 from dafh.evaluation.losses import LOSS_NAMES
-from dafh.persistence import read_card
 from models import workers
 
 ABOUT_ROWS = ["--sensitive", "sex,age", "--person", "customer", "--time", "seen", "--test-size", "0.3"]
@@ -44,17 +43,6 @@ def trained(path, table):
 
 
 # ---- fit ----
-
-
-def test_columns_about_rows_are_kept_out_of_training_and_said_to_be(visits):
-    text, card = (visits / "fit.txt").read_text(), read_card(visits / "m.dafh")
-    for said in (
-        "Kept out of training, used in the audit: sex, age.",
-        "Kept out of training: customer. Rows that share its value belong to one person and stay together.",
-        "Kept out of training: seen (year-month-day). The latest rows are held out.",
-    ):
-        assert said in text
-    assert {column["name"] for column in card["columns"]} == {"experience", "job", "hours", "remote"}
 
 
 def test_fit_says_for_every_group_why_it_kept_or_lost_its_own_classifier(visits):
@@ -88,26 +76,8 @@ def test_persons_alone_are_drawn_whole(visits):
     assert table.test_rows["seen"].min() < trained(visits, table)["seen"].max()
 
 
-def test_the_model_is_the_one_that_python_gives_with_all_that_was_said(visits):
-    table = training(visits, sensitive=["sex,age"], person="customer", time="seen", test_size=0.3)
-    again = table.fit(DAFHClassifier(2, costs={"fp": 1, "fn": 4}, guard_losses=("cost",), random_state=0))
-    assert str(again[-1].guard_report_) == str(load(visits / "m.dafh")[-1].guard_report_)
-
-
-def test_show_says_what_a_person_is_and_where_decisions_are_cut(visits):
-    text = run("show", visits / "m.dafh").stdout
-    for line in (
-        "Cut-off:     a probability of 0.2\n",
-        "Persons:     rows with the same customer\n",
-        "Time:        seen\n",
-    ):
-        assert line in text
-
-
-def test_the_card_has_everything_that_the_guard_was_asked(visits):
-    checks = read_card(visits / "m.dafh")["guard"]["checks"]
-    assert len(checks) == len(load(visits / "m.dafh")[-1].guard_report_.checks)
-    assert {"group", "part", "loss", "passed"} <= set(checks[0])
+def test_show_says_where_decisions_are_cut(visits):
+    assert "Cut-off:     a probability of 0.2\n" in run("show", visits / "m.dafh").stdout
 
 
 # ---- audit and report ----
@@ -117,10 +87,11 @@ def test_an_audit_asks_about_what_the_guard_protects_and_counts_persons(visits):
     values = json.loads(run("audit", visits / "m.dafh", visits / "m.test.parquet", "--json").stdout)
     opened = ModelFile.open(visits / "m.dafh")
     rows = opened.read(DataFile(visits / "m.test.parquet"))
+    labels = opened.model.classes_[rows.codes[:, 0]]
     assert rows.persons.nunique() == 150
     assert list(rows.sensitive.columns) == ["sex", "age"]
     expected = AuditResult.of(
-        opened.model, rows.features, rows.y, sensitive_features=rows.sensitive, persons=rows.persons
+        opened.model, rows.features, labels, sensitive_features=rows.sensitive, persons=rows.persons
     )
     assert values["losses"] == ["cost"]
     assert values["questions"] == expected.to_dict()["questions"]
@@ -153,11 +124,10 @@ def test_a_table_without_the_persons_of_the_training_says_so(visits):
     assert "customer" not in run("audit", visits / "m.dafh", visits / "m.test.parquet").stderr
 
 
-def test_a_report_takes_the_options_of_an_audit_and_refits_whole_persons(visits, tmp_path):
+def test_a_report_takes_the_options_of_an_audit(visits, tmp_path):
     files, out = (visits / "m.dafh", visits / "m.test.parquet"), tmp_path / "r.html"
-    result = run("report", *files, "--losses", "error,fpr", "--person", "customer", "--stability", "--out", out)
+    result = run("report", *files, "--losses", "error,fpr", "--person", "customer", "--out", out)
     assert result.exit_code == 0, result.output
-    assert "between 3 fits" in out.read_text()
     assert "rate of false positives" in out.read_text() or "false positive rate" in out.read_text()
 
 

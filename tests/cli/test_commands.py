@@ -1,6 +1,5 @@
 """The commands that take a table, from a CSV file to a report."""
 
-import gzip
 import json
 import re
 import subprocess
@@ -39,14 +38,6 @@ def test_the_model_is_the_one_that_python_gives(folder):
     again = table.fit(DAFHClassifier(random_state=0))
     rows = table.schema.features_of(people(50, seed=3))
     np.testing.assert_array_equal(load(folder / "model.dafh").predict_proba(rows), again.predict_proba(rows))
-
-
-def test_held_out_rows_were_not_trained_on(folder):
-    kept = pd.read_parquet(folder / "model.test.parquet")
-    table = TrainingTable.read(DataFile(folder / "people.csv"), "hired", sensitive=["sex"], test_size=0.3)
-    assert len(kept) == 90
-    assert not set(kept["person_id"]) & set(people()["person_id"][table.features.index])
-    assert list(kept.columns) == list(people().columns)
 
 
 def test_predict_streams_predictions_with_groups(folder):
@@ -108,44 +99,6 @@ def test_decimal_commas_and_stray_words_are_read_alike_in_fit_and_predict(tmp_pa
     assert "Column 'wage': 1 of 299 values could not be read, such as 'old'; they count as missing." in scored.stderr
 
 
-def test_held_out_rows_of_an_earlier_fit_are_pointed_at(tmp_path):
-    people().to_csv(tmp_path / "people.csv", index=False)
-    quick = [
-        "--target",
-        "hired",
-        "--method",
-        "exceptions",
-        "--groups",
-        "1",
-        "--guard",
-        "none",
-        "--out",
-        tmp_path / "m.dafh",
-    ]
-    assert "earlier fit" not in run("fit", tmp_path / "people.csv", *quick, "--test-size", "0.3").stderr
-    assert "m.test.parquet is from an earlier fit" in run("fit", tmp_path / "people.csv", *quick).stderr
-
-
-def test_fit_warns_of_leakage(tmp_path):
-    rng = np.random.default_rng(0)
-    table = people().assign(
-        group=lambda t: np.where(t["age"] > 45, "old", "young"), label=lambda t: 1 * (t["hired"] == "yes")
-    )
-    table = table.assign(other=rng.normal(size=300))
-    table.to_csv(tmp_path / "t.csv", index=False)
-    notes = " ".join(TrainingTable.read(DataFile(tmp_path / "t.csv"), "hired", sensitive=["group"]).notes)
-    assert "label alone predicts the target almost perfectly. Is it available at prediction time?" in notes
-    assert "age alone predicts group almost perfectly." in notes
-    assert "other" not in notes.split("Possible leakage", 1)[1]
-
-
-def test_predict_reads_pipes_and_writes_parquet(folder):
-    packed = gzip.compress((folder / "people.csv").read_bytes())
-    result = run("predict", folder / "model.dafh", "-", "--out", folder / "s.parquet", input=packed)
-    assert result.exit_code == 0, result.output
-    assert len(pd.read_parquet(folder / "s.parquet")) == 300
-
-
 def test_columns_in_another_order_and_more_of_them_do_not_matter(folder):
     table = people()
     table[table.columns[::-1]].assign(more=1).drop(columns=["hired", "sex"]).to_csv(folder / "other.csv", index=False)
@@ -163,11 +116,6 @@ def test_audit_is_that_of_python(folder):
     )
     assert result.stdout == f"{expected}\n"
     assert "sex = f" in run("audit", folder / "model.dafh", folder / "model.test.parquet", "--details").stdout
-
-
-def test_audit_for_machines(folder):
-    result = run("audit", folder / "model.dafh", folder / "model.test.parquet", "--json")
-    assert json.loads(result.stdout)["rows"] == 90
 
 
 def test_an_audit_of_the_training_rows_says_so(folder):
@@ -190,15 +138,6 @@ def test_fail_on_harm_is_an_exit_code(folder):
     assert run("audit", folder / "model.dafh", folder / "harm.csv").exit_code == 0
 
 
-def test_explain_puts_groups_into_words(folder):
-    result = run("explain", folder / "model.dafh", folder / "model.test.parquet")
-    assert "\nGroup 0:" in result.stdout
-    assert "sex = " in result.stdout
-    words = json.loads(run("explain", folder / "model.dafh", folder / "people.csv", "--json").stdout)
-    assert len(words["groups"]) == load(folder / "model.dafh")[-1].n_groups_
-    assert result.stdout.startswith(f"{words['worth']}\n")
-
-
 def test_report_writes_one_page(folder):
     out = folder / "report.html"
     result = run("report", folder / "model.dafh", folder / "model.test.parquet", "--out", out)
@@ -208,15 +147,6 @@ def test_report_writes_one_page(folder):
     assert "<title>Fairness report: people.csv, hired</title>" in page
     assert "sex = f" in page
     assert "210 rows of people.csv" in page
-
-
-def test_show_says_what_is_inside(folder):
-    text = run("show", folder / "model.dafh").stdout
-    n_groups = load(folder / "model.dafh")[-1].n_groups_
-    counted = f"DAFHClassifier, {n_groups} group{'' if n_groups == 1 else 's'}"
-    for said in (counted, "no, yes", "3: age, job, since", "210 rows of people.csv", "sex", "Guard"):
-        assert said in text
-    assert json.loads(run("show", folder / "model.dafh", "--json").stdout)["schema"]["target"] == "hired"
 
 
 # ---- groups by rules ----
@@ -291,36 +221,6 @@ def test_show_has_the_rules(ruled):
     shown = r"^Group 0: +job is cook; \d+\.\d% of rows; gain \+.* percentage points \(.* to .*\); its own classifier$"
     assert re.search(shown, text, re.MULTILINE)
     assert "Groups:      1 exception, and everybody else: 2 of 2 groups have their own classifier." in text
-
-
-@pytest.mark.usefixtures("blank_charts")
-def test_a_report_says_how_stable_the_groups_are_if_asked(ruled):
-    path, _ = ruled
-    out = path / "stable.html"
-    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out, "--stability").exit_code == 0
-    assert "barely change with the rows they are learned from" in out.read_text()
-    assert "index between 3 fits on random samples of 80% of the rows is" in out.read_text()
-    assert run("report", path / "rules.dafh", path / "rules.csv", "--out", out).exit_code == 0
-    assert "Rand index" not in out.read_text()
-
-
-@pytest.mark.parametrize(("pooled", "name"), [("linear", "LogisticRegression"), ("scorecard", "Scorecard")])
-def test_the_pooled_classifier_can_be_chosen(ruled, tmp_path, pooled, name):
-    path, _ = ruled
-    arguments = [
-        "--target",
-        "paid",
-        "--method",
-        "exceptions",
-        "--groups",
-        "1",
-        "--pooled",
-        pooled,
-        "--out",
-        tmp_path / "m.dafh",
-    ]
-    assert run("fit", path / "nothing.csv", *arguments).exit_code == 0
-    assert f"pooled: {name}" in run("show", tmp_path / "m.dafh").stdout.replace("Standardized", "")
 
 
 @pytest.mark.slow

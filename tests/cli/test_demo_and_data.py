@@ -1,5 +1,4 @@
 import functools
-import hashlib
 import re
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from cases import first_by_default
 from dafh import Recipe
 from dafh.cli import main
 from dafh.cli.synthetic import run_synthetic
-from dafh.datasets import registry
-from dafh.datasets.registry import Dataset, RawFile
 
 
 def run(*arguments):
@@ -32,20 +29,8 @@ def run_once(*samples, **options):
         return run_synthetic(*samples, **options)
 
 
-def test_help_lists_the_commands():
-    result = run("--help")
-    assert result.exit_code == 0
-    assert "demo" in result.output
-    assert run("-h").output == result.output
-
-
 def test_version():
     assert dafh.__version__ in run("--version").output
-
-
-@pytest.mark.parametrize("command", sorted(main.commands))
-def test_every_command_has_help_with_an_example(command):
-    assert "Example" in run(command, "--help").output
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -74,28 +59,6 @@ def test_data_list_names_every_data_set_with_its_licence_and_state(tmp_path, mon
     assert output.count("missing") == 5
     (tmp_path / "german.data").touch()
     assert run("data", "list").output.count("missing") == 4
-
-
-def test_data_fetch_says_where_each_file_is(tmp_path, monkeypatch):
-    content = b"x"
-    file = RawFile("x.csv", hashlib.sha256(content).hexdigest(), "", "w-1", ("x.csv",))
-    (tmp_path / "x.csv").write_bytes(content)
-    monkeypatch.setenv("DAFH_DATA", str(tmp_path))
-    monkeypatch.setattr(registry, "DATASETS", {"tiny": Dataset("tiny", "", (file,), 1, "", "", "", "", ())})
-    result = run("data", "fetch")
-    assert result.exit_code == 0
-    assert result.output == f"tiny     {tmp_path / 'x.csv'}\n"
-
-
-def test_an_unknown_data_set_is_explained():
-    result = run("data", "fetch", "compas")
-    assert result.exit_code == 2
-    assert "There is no data set 'compas'; choose from adult, arrest" in result.output
-
-
-def test_a_folder_that_is_not_there_is_refused_before_the_work():
-    lines = run("demo", "--samples", "400", "--out", "/dev/null/x.png").output.splitlines()
-    assert lines == ["dafh: There is no folder /dev/null to write x.png to."]
 
 
 @pytest.mark.parametrize(

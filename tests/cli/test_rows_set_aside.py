@@ -88,4 +88,4 @@ def test_a_fit_that_cannot_write_its_test_rows_leaves_the_model_as_it_was(fitted
 def test_the_card_has_the_fingerprint_of_the_test_rows_and_json_says_where_they_are(fitted):
     card = read_card(fitted / "model.dafh")
     assert card["rows_kept_back"] == len(pd.read_parquet(fitted / "model.test.parquet"))
-    assert len(card["test_fingerprint"]) == 64
+    assert len(card["test_fingerprint"]) == 16

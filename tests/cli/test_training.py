@@ -66,11 +66,6 @@ def test_tables_that_cannot_be_trained_on_are_refused(tmp_path, content, options
         TrainingTable.read(DataFile(written(tmp_path, content)), "y", **options)
 
 
-def test_twenty_rows_are_enough(tmp_path):
-    table = TrainingTable.read(DataFile(written(tmp_path, "a,y\n" + "1,0\n2,1\n" * 10)), "y")
-    assert len(table.y) == 20
-
-
 def test_a_table_of_a_file_is_read_as_its_kinds_before_the_model(tmp_path):
     table = read(tmp_path, people())
     model = table.fit(DAFHClassifier(1))

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
 
 from dafh.columns.encoder import TableEncoder
-from dafh.exceptions import InputError
 
 
 def test_dates_beyond_the_reach_of_nanoseconds_are_encoded():
@@ -101,11 +99,6 @@ def test_a_kind_that_is_given_overrides_the_type():
     ]  # fmt: skip
 
 
-def test_a_kind_for_a_column_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match="missing now: zip"):
-        TableEncoder({"zip": "category"}).fit(pd.DataFrame({"a": [1]}))
-
-
 @pytest.mark.parametrize(("n_categories", "has_other"), [(59, False), (60, True), (61, True)])
 def test_up_to_fifty_nine_categories_have_a_column_each(n_categories, has_other):
     values = [f"c{i:02d}" for i in range(n_categories)]
@@ -122,16 +115,3 @@ def test_a_text_that_reads_missing_is_a_gap():
     encoder = TableEncoder().fit(pd.DataFrame({"c": ["(missing)", None, "a"]}))
     assert encoder.get_feature_names_out().tolist() == ["c=(missing)", "c=a"]
     assert encoder.transform(pd.DataFrame({"c": [None, "(missing)"]})).to_numpy().tolist() == [[1, 0], [1, 0]]
-
-
-def test_arrays_have_columns_named_by_their_place():
-    encoder = TableEncoder().fit(np.array([[1.0, 2.0], [3.0, 5.0]]))
-    assert encoder.feature_names_in_.tolist() == ["x0", "x1"]
-    assert encoder.transform(np.array([[2.0, 2.0]])).to_numpy().tolist() == [[0, -1]]
-
-
-def test_an_encoder_that_was_not_fitted_says_so():
-    with pytest.raises(NotFittedError):
-        TableEncoder().transform(pd.DataFrame({"a": [1]}))
-    with pytest.raises(NotFittedError):
-        TableEncoder().get_feature_names_out()

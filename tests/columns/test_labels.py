@@ -28,12 +28,6 @@ def test_targets_that_are_no_labels_are_refused(values, sentence):
         read_labels(pd.Series(values, name="y"))
 
 
-def test_labels_that_differ_stay_apart_and_flags_match_in_every_spelling():
-    assert read_labels(pd.Series(["01", "1", "2"], name="y")).tolist() == ["01", "1", "2"]
-    assert match_labels(pd.Series(["01", "1"]), np.array(["01", "1", "2"], dtype=object)).tolist() == ["01", "1"]
-    assert match_labels(pd.Series(["true", "FALSE"]), np.array([False, True])).tolist() == [True, False]
-
-
 TYPES = {
     "whole numbers": [0, 1],
     "fractions": [0.0, 1.0],

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import run
 from dafh.columns.read import DataFile, Layout, find_files, with_columns
 from dafh.exceptions import InputError
 from tables import written
@@ -47,12 +46,6 @@ def pipe(monkeypatch):
 
 
 # ---- delimiters ----
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
-def test_the_delimiter_is_guessed(tmp_path, delimiter):
-    table = DataFile(written(tmp_path, PEOPLE.replace(",", delimiter))).read()
-    assert table.to_dict("list") == {"age": [30, 41], "job": ["cook", "clerk"]}
 
 
 @given(
@@ -183,13 +176,6 @@ def test_quotation_marks_that_are_closed_are_no_trouble(tmp_path, cell):
     assert len(DataFile(path).read(text=None)) == DataFile(path).count_rows() == 60
 
 
-@pytest.mark.parametrize("letter", ["\x85", "\u2028", "\x0c", "\x1c"])
-def test_only_line_feeds_and_returns_end_a_line(tmp_path, letter):
-    content = f"na{letter}me;age\nK{letter}ln;1\nb;2\n"
-    table = DataFile(written(tmp_path, content)).read()
-    assert table.to_dict("list") == {f"na{letter}me": [f"K{letter}ln", "b"], "age": [1, 2]}
-
-
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("content", ["30,cook\n41,clerk", "a;b\n7,5;x", "a\tb\n1\t2"])
 def test_lines_end_as_in_every_system_and_the_last_as_it_likes(tmp_path, content, ending):
@@ -252,13 +238,6 @@ def test_the_encoding_is_detected(tmp_path, encoding, packed):
 def test_what_is_no_text_of_a_known_encoding_is_refused(tmp_path, encoding):
     with pytest.raises(InputError, match="save it as UTF-8"):
         DataFile(written(tmp_path, PEOPLE.encode(encoding))).read()
-
-
-def test_the_assumed_decimal_mark_gives_way_to_the_one_that_numbers_show(tmp_path):
-    path = written(tmp_path, "a\tb\n7,181\tx\n", "commas.tsv")
-    assert DataFile(path, decimal=",").read()["a"].tolist() == [7.181]
-    path = written(tmp_path, "a\tb\n7.5\tx\n")
-    assert DataFile(path, decimal=",").read()["a"].tolist() == [7.5]
 
 
 # ---- packed files, Parquet and pipes ----
@@ -356,14 +335,6 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path, sentence, content):
         with pytest.raises(InputError, match=sentence) as refusal:
             list(way)
         assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing more", b"\xff\xfe\xfd", b"a,b\n1,2\n3,4,5\n"])
-def test_a_command_says_it_with_exit_code_two(tmp_path, content):
-    found = run("fit", written(tmp_path, content), "--target", "b", "--out", tmp_path / "m.dafh")
-    assert found.exit_code == 2
-    assert "people.csv" in found.stderr
-    assert "Traceback" not in found.stderr
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):

@@ -2,9 +2,6 @@
 
 import gzip
 import io
-import os
-import stat
-import threading
 
 import numpy as np
 import pandas as pd
@@ -16,9 +13,6 @@ from dafh.columns.kinds import as_kind
 from dafh.columns.read import DataFile
 from dafh.columns.schema import TableSchema
 from dafh.columns.write import TableWriter
-from dafh.exceptions import InputError
-from dafh.storage import check_writable, replacing
-from tables import written
 
 
 def test_formulas_are_harmless_in_csv_and_untouched_in_parquet(tmp_path):
@@ -41,41 +35,6 @@ def test_packed_output_and_standard_output(tmp_path, capsys):
             writer.write(table)
     packed = gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).decode()
     assert packed == capsys.readouterr().out == "a\n1\n2\n"
-
-
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = written(tmp_path, "before")
-
-    def fail():
-        with TableWriter(path) as writer:
-            writer.write(pd.DataFrame({"a": [1]}))
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_result_has_the_rights_of_an_ordinary_file(tmp_path):
-    with replacing(tmp_path / "a.txt") as temporary:
-        temporary.write_text("x")
-    (tmp_path / "b.txt").write_text("x")
-    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == stat.S_IMODE((tmp_path / "b.txt").stat().st_mode)
-
-
-def test_places_that_cannot_be_written_to_are_refused(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="is a folder"):
-        check_writable(tmp_path)
-    with pytest.raises(InputError, match="There is no folder"):
-        check_writable(tmp_path / "none" / "x.csv")
-
-    def refuse(**_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    with pytest.raises(InputError, match="cannot be written: permission denied"):
-        check_writable(tmp_path / "x.csv")
 
 
 # ---- what is written is read back ----
@@ -182,16 +141,6 @@ def test_numbers_and_text_that_only_contain_such_signs_are_left_alone(tmp_path, 
     assert pd.read_csv(tmp_path / "t.csv", dtype=str, keep_default_na=False)["a"].tolist() == [value, "x"]
 
 
-def test_numbers_dates_and_gaps_are_never_defused(tmp_path):
-    table = pd.DataFrame(
-        {"n": [-1.5, np.nan], "d": pd.to_datetime(["2020-01-01", None]), "o": pd.Series([None, -3], dtype=object)}
-    )
-    with TableWriter(tmp_path / "t.csv") as writer:
-        writer.write(table)
-    assert (tmp_path / "t.csv").read_text() == "n,d,o\n-1.5,2020-01-01,\n,,-3\n"
-    assert writer.n_defused == 0
-
-
 # ---- whole or not at all ----
 
 
@@ -209,50 +158,11 @@ def test_a_failure_in_the_middle_leaves_no_file_of_any_format(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_there_under_the_name_until_all_is_written(tmp_path):
-    path = written(tmp_path, "before")
-    with TableWriter(path) as writer:
-        writer.write(pd.DataFrame({"a": [1]}))
-        assert path.read_text() == "before"
-    assert path.read_text() == "a\n1\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_stays_a_link_to_the_new_content(tmp_path):
-    target, link = written(tmp_path, "before"), tmp_path / "link.csv"
-    link.symlink_to(target)
-    with TableWriter(link) as writer:
-        writer.write(pd.DataFrame({"a": [1]}))
-    assert link.is_symlink()
-    assert target.read_text() == "a\n1\n"
-
-
-@pytest.mark.parametrize("name", ["pipe.csv", "pipe.csv.gz"])
-def test_a_named_pipe_is_written_to_and_stays_a_pipe(tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    received = []
-    reader = threading.Thread(target=lambda: received.append((tmp_path / name).read_bytes()))
-    reader.start()
-    with TableWriter(tmp_path / name) as writer:
-        writer.write(pd.DataFrame({"a": [1]}))
-    reader.join(timeout=30)
-    assert (gzip.decompress(received[0]) if name.endswith("gz") else received[0]) == b"a\n1\n"
-    assert (tmp_path / name).is_fifo()
-
-
 def test_names_as_long_as_a_file_system_allows_can_be_written(tmp_path):
     path = tmp_path / f"{'n' * 251}.csv"
     with TableWriter(path) as writer:
         writer.write(pd.DataFrame({"a": [1]}))
     assert path.read_text() == "a\n1\n"
-
-
-def test_checking_a_place_leaves_nothing_behind(tmp_path):
-    check_writable(tmp_path / "new.csv")
-    assert list(tmp_path.iterdir()) == []
-    old = written(tmp_path, "before")
-    check_writable(old)
-    assert old.read_text() == "before"
 
 
 # ---- the text of CSV ----

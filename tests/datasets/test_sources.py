@@ -239,7 +239,7 @@ def test_without_network_and_data_the_command_says_one_sentence_and_exits_with_2
     environment = os.environ | {
         "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "http_proxy": DEAD, "https_proxy": DEAD
     }  # fmt: skip
-    command = [sys.executable, "-m", "dafh", "data", "fetch", "german"]
+    command = [sys.executable, "-m", "dafh", "data", "export", "german"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -187,34 +187,6 @@ def test_classifiers_that_memorise_their_rows_do_not_convince_the_guard():
     assert guarded.guard_report_.n_rows == 300  # Every row judges once.
 
 
-@pytest.mark.parametrize("guard", ["evidence", "proof"])
-def test_rows_of_the_user_judge_the_model_as_it_is(guard):
-    X, y = noise()
-    fresh, answers = noise(200, seed=1)
-    memory = {"estimator": KNeighborsClassifier(1), "pooled": DummyClassifier(strategy="most_frequent")}
-    model = DecoupledClassifier(ByFirstColumn(), **memory, guard=guard, random_state=0)
-    model.fit(X, y, X_calibration=fresh, y_calibration=answers)
-    assert model.serves_.tolist() == [3, 3, 3]
-    assert not model.guard_report_.cross_fitted
-    assert model.guard_report_.n_rows == 200
-    # Rows next to those it has memorised make it look perfect; the same rows are refused.
-    model.fit(X, y, X_calibration=X + np.array([0, 1e-9]), y_calibration=y)
-    assert model.serves_.tolist() == [0, 1, 2]
-
-
-def test_weights_count_when_the_guard_decides_anew():
-    """Group 0: the own classifier is right where the pooled one is wrong, on rows that may weigh little or much."""
-    X = np.column_stack([np.zeros(80), np.arange(80) % 2]).astype(float)
-    y = X[:, 1].astype(int)
-    model = DecoupledClassifier(ByFirstColumn(), KNeighborsClassifier(1), pooled=DummyClassifier(), random_state=0)
-    model.fit(X, y).set_params(guard="evidence")
-    answers = np.where(np.arange(80) < 20, y, 0)  # The own classifier is wrong on 30 of the last 60 rows.
-    model.recalibrate(X, answers)
-    assert model.serves_[0] == 3
-    model.recalibrate(X, answers, sample_weight=np.where(np.arange(80) < 20, 100.0, 0.1))
-    assert model.serves_[0] == 0
-
-
 def better_by_far(**options):
     """One group, whose own classifier is right on all of 40 rows, and the pooled one on half of them."""
     X = np.column_stack([np.zeros(40), np.arange(40) % 2]).astype(float)
@@ -274,7 +246,6 @@ def test_parameters_that_cannot_be_used_are_named(options):
     [
         ({"sensitive_features": ["f"]}, "1 rows"),
         ({"sample_weight": [1.0]}, "sample_weight"),
-        ({"X_calibration": np.zeros((2, 2))}, "belong together"),
     ],
 )
 def test_rows_that_do_not_belong_together_are_refused(options, message):

@@ -191,7 +191,7 @@ def test_functions_replace_surrogate_and_penalty():
 # ---- starts, from the estimator ----
 
 
-@pytest.mark.parametrize("start", ["exceptions", "clusters", "errors", "pooled", "cold"])
+@pytest.mark.parametrize("start", ["exceptions", "pooled", "cold"])
 def test_every_start_trains(start):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
@@ -201,13 +201,6 @@ def test_every_start_trains(start):
     assert model.n_groups_ == 2
     assert set(np.unique(model.predict_group(X))) <= {0, 1}
     assert model.score(X, y) > (0.8 if start == "exceptions" else 0.4)
-
-
-def test_errors_make_two_groups():
-    X = np.random.default_rng(0).normal(size=(200, 2))
-    model = DAFHClassifier(3, method="network", pooled="linear", recipe=Recipe(start="errors"))
-    with pytest.raises(InputError, match="n_groups must be 2"):
-        model.fit(X, X[:, 0] > 0)
 
 
 # ---- bookkeeping ----

@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -118,6 +119,16 @@ def test_a_column_that_only_the_incumbent_sees_makes_no_groups():
     np.testing.assert_array_equal(bound.predict_all(table)[:, -1], incumbent.predict(table[["bureau", "experience"]]))
     with pytest.raises(InputError, match="'bureau'"):
         bound.predict(table.drop(columns="bureau"))
+
+
+@pytest.mark.parametrize("only", [None, np.array(["x", "z"])])
+def test_columns_that_only_an_incumbent_sees_may_be_none_or_an_array(only):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 3)), columns=["x", "y", "z"])
+    old = LogisticRegression().fit(table, table["x"] > 0)
+    brought = Incumbent(old, only=only)
+    model = DAFHClassifier(1, pooled=brought, random_state=0).fit(table, table["x"] > 0)
+    assert (model.pooled_.predict(table) == old.predict(table)).all()
 
 
 def test_columns_that_an_incumbent_remembers_and_never_uses_may_be_gone():

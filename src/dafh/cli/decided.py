@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.cli.model_file import ModelFile, scored, split_names
+from dafh.cli.model_file import ModelFile, scored
 from dafh.columns.hashes import uniform
 from dafh.columns.kinds import read_as, with_gaps
 from dafh.columns.labels import find_labels, match_labels, read_labels
 from dafh.columns.read import DataFile
-from dafh.columns.schema import TableSchema, check_columns, persons_of
+from dafh.columns.schema import TableSchema, check_columns, split_names
 from dafh.exceptions import InputError
 from dafh.large import as_blocks, open_files
 from dafh.text import listed, quoted
@@ -51,7 +51,7 @@ def read_decided(
     blocks = open_files(files, text=None) if files else as_blocks(data)
     if blocks is None:
         raise InputError("Pass files or a Dask data frame; `dafh.compare` takes tables in memory itself.")
-    n_rows = blocks.n_rows or sum(blocks.map(len))
+    n_rows = blocks.count()
     if not n_rows:
         raise InputError("There are no rows to compare decisions on.")
     thinned = partial(_thinned, share=min(_MOST_COMPARED / n_rows, 1.0), target=target)
@@ -78,7 +78,7 @@ def read_decided(
         decimal=decimal,
     )
     models = {name: ModelFile.open(Path(name)) for name in paths}
-    about = [name for name in dict.fromkeys((target, *decisions, person, time, weight, *attributes)) if name]
+    role_columns = [name for name in dict.fromkeys((target, *decisions, person, time, weight, *attributes)) if name]
 
     def convert(block: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Features, and columns with roles beside what model files decide."""
@@ -87,7 +87,7 @@ def read_decided(
             name: scored(file.model, file.schema.features_of(rows))["prediction"].to_numpy()
             for name, file in models.items()
         }
-        return schema.features_of(rows), rows[about].assign(**labels)
+        return schema.features_of(rows), rows[role_columns].assign(**labels)
 
     converted = [tables for tables in blocks.map(convert) if len(tables[0])]
     features, roles = (pd.concat(tables, ignore_index=True) for tables in zip(*converted, strict=True))
@@ -105,9 +105,7 @@ def read_decided(
         **labels,
         "X": features if features.shape[1] else None,
         "sensitive_features": schema.attributes_of(roles, attributes) if attributes else None,
-        "persons": None if person is None else persons_of(roles, person),
-        "time": schema.times_of(roles),
-        "sample_weight": schema.weights_of(roles),
+        **schema.fit_options(roles),
     }, notes
 
 

@@ -50,16 +50,16 @@ def _print_demo(table: "pd.DataFrame", n_rows: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table(
+    lines = Table(
         title=f"The paper's synthetic data, {n_rows:,} test rows",
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    shown.add_column("", no_wrap=True)
+    lines.add_column("", no_wrap=True)
     headings = ("Pr w/o\nharm", "accu-\nracy", "viola-\ntions", "\ngain", "worst\ngain", "small-\nest", "dis-\nagree")
     for heading in headings:
-        shown.add_column(heading, justify="right", no_wrap=True)
+        lines.add_column(heading, justify="right", no_wrap=True)
     for method, row in table.iterrows():
         cells = [
             f"{row.pr_without_harm:.1%}",
@@ -72,9 +72,9 @@ def _print_demo(table: "pd.DataFrame", n_rows: int) -> None:
         ]
         if method == "Pooled":  # there is nothing to compare it with
             cells = ["–", cells[1], *("–" for _ in cells[2:])]
-        shown.add_row(str(method), *cells, style="bold" if method == "DAFH" else None)
+        lines.add_row(str(method), *cells, style="bold" if method == "DAFH" else None)
     console = Console(highlight=False)
-    console.print(shown)
+    console.print(lines)
     console.print(_DEMO_NOTES, style="dim")
 
 

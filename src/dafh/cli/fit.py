@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dafh.cli.options import DATA, PATH, check_writable, costs_of_errors
+from dafh.cli.options import DATA, PATH, check_writable, costs_of_errors, test_rows_path
 from dafh.cli.output import say
 
 if TYPE_CHECKING:
@@ -124,15 +124,14 @@ def fit(
     from time import monotonic
 
     check_writable(out)
-    from dafh.cli.model_file import held_out_path
     from dafh.cli.training import TrainingTable
     from dafh.estimators.dafh import DAFHClassifier
 
     if test_size:
-        check_writable(held_out_path(out))
+        check_writable(test_rows_path(out))
     start = monotonic()
     in_use = None if pooled in ("scorecard", "linear") else pooled
-    table = TrainingTable.read(data, target, in_use=in_use, test_size=test_size, seed=seed, **roles)
+    table = TrainingTable.read(data, target, pooled=in_use, test_size=test_size, seed=seed, **roles)
     for note in (table.headline(), *table.notes):
         say(note)
     for name in table.schema.shared_identifiers[:1] if roles["person"] is None else []:
@@ -165,9 +164,6 @@ def _print_files(out: Path, test_rows: Path | None) -> None:
     if test_rows is not None:
         click.echo(f"Test rows: {test_rows}\n\nNext: dafh audit {out} {test_rows}")
         return
-    stale = out.with_suffix(".test.parquet")
-    if stale.exists():
-        say(f"Note: {stale} is from an earlier fit; this model may have been trained on its rows.")
     click.echo(f"\nNext: dafh show {out}")
 
 

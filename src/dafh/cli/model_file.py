@@ -1,38 +1,33 @@
 """A model file and the tables it takes: rows to score, rows to audit, and which rows it was trained on."""
 
-import hashlib
-import itertools
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dafh.classifiers import final_classifier, rows_at_once, split_pipeline
-from dafh.columns.hashes import mixed, row_hashes
+from dafh.cli.options import test_rows_path
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.kinds import with_gaps
 from dafh.columns.labels import match_labels, no_target
 from dafh.columns.read import ROWS_PER_PIECE, DataFile
-from dafh.columns.schema import TableSchema, check_columns, persons_of
-from dafh.columns.unexpected import UnreadValues, UnseenCategories
+from dafh.columns.schema import TableSchema, check_columns, persons_of, split_names
+from dafh.columns.unexpected import UnexpectedValues
 from dafh.estimators.dafh import DAFHClassifier
 from dafh.evaluation.audit import AuditResult, rules_of
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
 from dafh.evaluation.losses import check_losses
 from dafh.exceptions import InputError
-from dafh.explanation import Explanation, explain, stability
 from dafh.incumbents import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence import open_model
 from dafh.text import quoted
 
-# Enough to tell groups that barely change from groups that change a lot.
-_REFITS, _REFITTED_ROWS = 3, 10_000
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
 
@@ -40,7 +35,6 @@ SAME_ROWS = "These results are optimistic: the model was trained on these rows. 
 class AuditedRows:
     """Rows of a file with their target, and what a model decides about them."""
 
-    y: NDArray[Any]
     codes: NDArray[np.int16]
     """True label, label by the pooled classifier, and labels by each classifier that serves, as positions of classes,
     (n, 2 + M)."""
@@ -80,10 +74,6 @@ class ModelFile:
         model, card = open_model(path)
         return cls(model, card, schema_of_card(card, path) or _schema_of_model(model, card, target or ""), path)
 
-    def as_trained(self, data: DataFile) -> DataFile:
-        """Assume the decimal mark of the training table, where the numbers of a file do not show theirs."""
-        return replace(data, decimal=self.schema.decimal)
-
     def schema_of(self, data: DataFile) -> TableSchema:
         """Schema with the decimal mark of a file that was read, which may be another one than in training."""
         return replace(self.schema, decimal=data.decimal)
@@ -106,10 +96,9 @@ class ModelFile:
         target = target or self.schema.target
         if not target:
             raise InputError("This model was saved from Python and does not know its target: name the target column.")
-        data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
-        pieces: list[tuple[Any, ...]] = []
+        unexpected, total, n_read, n_rows, step = UnexpectedValues(), 0, 0, 0, 1
+        decided: list[tuple[Any, ...]] = []
         features: list[pd.DataFrame] = []
-        sums, n_read, n_rows, step = np.zeros(4, np.uint64), 0, 0, 1
         # All columns as strings, as in training: numbers come out the same to the last digit, and so do fingerprints.
         for table in data.pieces(rows=rows_at_once(final_classifier(self.model), ROWS_PER_PIECE), text=None):
             check_columns(table.columns, [target], "the target")
@@ -118,19 +107,19 @@ class ModelFile:
             if not len(rows):
                 continue
             schema = self.schema_of(data)
-            typed = schema.features_of(rows, unread)
+            typed = schema.features_of(rows, unexpected)
             labels = match_labels(rows[target], self.model.classes_)
-            sums = sums + hash_sums(labelled_hashes(typed, labels))
+            total += hash_total(labelled_hashes(typed, labels))
             final, encoded = split_pipeline(self.model, typed)
-            unseen.add(final.unseen_categories(encoded) if isinstance(final, DAFHClassifier) else {})
+            unexpected.add_unseen(final.unseen_categories(encoded) if isinstance(final, DAFHClassifier) else {})
             names = split_names(sensitive, table.columns)
-            names = names or [name for name in schema.attributes if name in table.columns]
+            names = names or [name for name in schema.sensitive if name in table.columns]
             attributes = schema.attributes_of(rows, names) if names else None
             served = ServedPredictions.of(self.model, typed, attributes)
-            about = (*names, person, self.schema.person, weight, self.schema.weight)
-            columns = list(dict.fromkeys(name for name in about if name in rows.columns))
+            roles = dict.fromkeys((*names, person, schema.person, weight, schema.weight))
+            role_columns = rows[[name for name in roles if name in rows.columns]]
             codes = _as_codes(self.model.classes_, labels, served)
-            pieces.append((labels, codes, served.groups.astype(np.int16), served.own, rows[columns]))
+            decided.append((codes, served.groups.astype(np.int16), served.own, role_columns))
             positions = np.arange(n_rows, n_rows + len(rows))
             n_rows += len(rows)
             # Every second, fourth, … row once there are too many.
@@ -138,30 +127,27 @@ class ModelFile:
             while sum(map(len, features)) > most_features:
                 step *= 2
                 features = [piece[piece.index % step == 0] for piece in features]
-        if not pieces:
+        if not decided:
             raise InputError(f"The target {quoted(target)} has no values.")
-        all_labels, all_codes, groups, servers, others = zip(*pieces, strict=True)
-        about_rows = pd.concat(others, ignore_index=True)
-        persons, without_persons = self.persons(about_rows, person)
-        weights, without_weights = self.weights(about_rows, weight)
-        unlabelled = no_target(n_read - n_rows)
-        notes = [*data.notes, *unlabelled, *unread.notes(), *unseen.notes(n_rows), *without_persons, *without_weights]
+        all_codes, groups, servers, tables = zip(*decided, strict=True)
+        role_columns = pd.concat(tables, ignore_index=True)
+        persons, without_persons = self.persons(role_columns, person)
+        weights, without_weights = self.weights(role_columns, weight)
+        notes = [*data.notes, *no_target(n_read - n_rows), *unexpected.notes(n_rows)]
         if target == self.schema.target:  # With other labels, they are other rows.
-            check_test_rows(self.path, self.card, data.path, fingerprint(sums))
-        if fingerprint(sums) in self.card.get("fingerprints", []):
-            notes.append(SAME_ROWS)
+            check_test_rows(self.path, self.card, data.path, fingerprint(total))
+        same_rows = fingerprint(total) in self.card.get("fingerprints", [])
         with_features = pd.concat(features)
         return AuditedRows(
-            np.concatenate(all_labels),
             np.concatenate(all_codes),
             np.concatenate(groups),
             max(servers, key=len),
             served.classifiers,
             # Once more, of all rows: what an attribute holds that training did not have is guessed.
-            schema.attributes_of(about_rows, names) if names else None,
+            schema.attributes_of(role_columns, names) if names else None,
             persons,
             weights,
-            tuple(notes),
+            (*notes, *without_persons, *without_weights, *([SAME_ROWS] if same_rows else [])),
             with_features.reset_index(drop=True),
             None if step == 1 else with_features.index.to_numpy(np.intp),
         )
@@ -226,54 +212,28 @@ class ModelFile:
             **options,
         )
 
-    def explain(self, rows: AuditedRows, *, refits: bool = False) -> Explanation:
-        """Describe the groups in words; with `refits`, also how much they change in copies fitted on these rows.
-
-        Copies of a model with exceptions differ in the rows they are fitted on, those of a network in their seeds.
-        """
-        words = explain(self.model, rows.features, sensitive_features=rows.sensitive)
-        final = final_classifier(self.model)
-        if not refits or final.n_groups_ == 1:
-            return words
-        by_rows = getattr(final, "exceptions_", None) is not None
-        options: dict[str, Any] = {"resamples": _REFITS} if by_rows else {"seeds": range(_REFITS)}
-        if rows.persons is not None:
-            options["model__persons"] = rows.persons
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # The model's own fit has given them already, for all of its rows.
-            agreement = stability(
-                self.model,
-                rows.features,
-                rows.y,
-                sensitive_features=rows.sensitive,
-                max_rows=_REFITTED_ROWS,
-                **options,
-            )
-        return replace(words, stability=agreement, resampled=by_rows, n_fits=_REFITS)
-
     def score(self, data: DataFile, keep: Sequence[str] = (), rows: int | None = None) -> Iterator[pd.DataFrame]:
         """Predict the rows of a file piece by piece: label, its probability, and the group.
 
         Columns of the file are carried over if `keep` names them; "all" is every column. What was guessed about the
         file, and values that could not be read, are in its `notes` at the end.
         """
-        n_scored, notes = 0, data.notes
-        data, unread, unseen = self.as_trained(data), UnreadValues(), UnseenCategories()
+        n_scored, unexpected = 0, UnexpectedValues()
         # Columns to carry over are read as strings: an account number must come out as it went in.
         as_text = None if list(keep) == ["all"] else {*self.schema.text_columns, *split_names(keep, ())}
         rows = rows or rows_at_once(final_classifier(self.model), ROWS_PER_PIECE)
         for piece in data.pieces(rows, text=as_text):
             names = list(piece.columns) if as_text is None else split_names(keep, piece.columns)
             check_columns(piece.columns, names, "to carry over")
-            scores = scored(self.model, self.schema_of(data).features_of(piece, unread), unseen)
+            scores = scored(self.model, self.schema_of(data).features_of(piece, unexpected), unexpected)
             scores.insert(0, "row", np.arange(n_scored + 1, n_scored + 1 + len(piece)))
             n_scored += len(piece)
-            taken = {name: f"{name} (given)" for name in scores.columns}
-            yield pd.concat([piece[names].reset_index(drop=True).rename(columns=taken), scores], axis=1)
-        notes.extend([*unread.notes(), *unseen.notes(n_scored)])
+            new_names = {name: f"{name} (given)" for name in scores.columns}
+            yield pd.concat([piece[names].reset_index(drop=True).rename(columns=new_names), scores], axis=1)
+        data.notes.extend(unexpected.notes(n_scored))
 
 
-def scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None = None) -> pd.DataFrame:
+def scored(model: Any, features: pd.DataFrame, unexpected: UnexpectedValues | None = None) -> pd.DataFrame:
     """Label, its probability, and the group of each row; counts unseen categories on the way."""
     model, rows = split_pipeline(model, features)
     if isinstance(model, DAFHClassifier):
@@ -281,8 +241,8 @@ def scored(model: Any, features: pd.DataFrame, unseen: UnseenCategories | None =
     else:
         label, probability, group = model.predict(rows), model.predict_proba(rows), model.predict_group(rows)
         categories = {}
-    if unseen is not None:
-        unseen.add(categories)
+    if unexpected is not None:
+        unexpected.add_unseen(categories)
     # Of two labels, the probability of the second says that of the first.
     positions = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
     probabilities = {f"probability_{model.classes_[k]}": probability[:, k].round(6) for k in positions}
@@ -329,57 +289,16 @@ def _schema_of_model(model: Any, card: Mapping[str, Any], target: str) -> TableS
     return TableSchema(target, kinds, pooled={name: kinds.pop(name) for name in of_pooled})
 
 
-# ---- fingerprints: which rows a model was trained on, and which were set aside ----
+# ---- test rows ----
 
 
-def labelled_hashes(features: pd.DataFrame, labels: ArrayLike) -> NDArray[np.uint64]:
-    """One number for each row, the same in whatever file the row stands.
-
-    Features and labels come as the schema reads them, so that neither the type of a file nor its time zones matter.
-    """
-    texts = pd.Series(np.asarray(labels), features.index).map(str).astype(object)
-    # A name that no column of a file has: `assign` would replace a feature.
-    return row_hashes(pd.concat([features, texts.rename("\0label")], axis=1))
-
-
-def hash_sums(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sums of hashes: those of a table are the sums of those of its pieces, whatever the order of its rows."""
-    return np.array([len(hashes), *(mixed(hashes, salt).sum(dtype=np.uint64) for salt in range(3))], np.uint64)
-
-
-def fingerprint(sums: NDArray[np.uint64]) -> str:
-    """Checksum of a table from the sums of its hashes: tells which table it is, and nothing about it."""
-    return hashlib.sha256(sums.tobytes()).hexdigest()
-
-
-def held_out_path(model: Path) -> Path:
-    """Where the test rows of a model are written."""
-    return model.with_suffix(".test.parquet")
-
-
-def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, found: str) -> None:
+def check_test_rows(model: Path, card: Mapping[str, Any], table: str | Path, mark: str) -> None:
     """Refuse a table that has the name of the model's test rows, and rows of another fingerprint than those."""
     # A model that was saved from Python has no test rows.
-    named_so = Path(table).resolve() in (held_out_path(model).resolve(), held_out_path(model.resolve()))
-    if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != found:
+    named_so = Path(table).resolve() in (test_rows_path(model).resolve(), test_rows_path(model.resolve()))
+    if named_so and "rows_kept_back" in card and card.get("test_fingerprint") != mark:
         raise InputError(
             f"{table} does not hold the test rows of {model.name}: another fit has written it, and the model may have "
             "been trained on these rows. Fit again, or give the table another name if you know that the model has not "
             "seen them."
         )
-
-
-# ---- names of columns ----
-
-
-def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
-
-    Examples
-    --------
-    >>> split_names(["age,sex", "born, where"], ["age", "sex", "born, where"])
-    ['age', 'sex', 'born, where']
-    """
-    existing = set(columns)
-    split = ([entry] if entry in existing else [name.strip() for name in entry.split(",")] for entry in names)
-    return [name for name in dict.fromkeys(itertools.chain(*split)) if name]

@@ -26,22 +26,21 @@ LOSSES = ("error", "fpr", "fnr", "cost")
 
 def loss_names(value: str) -> tuple[str, ...]:
     """Split names of losses at commas."""
-    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
-    unknown = [name for name in names if name not in LOSSES]
-    if unknown or not names:
-        what = repr(unknown[0]) if unknown else "an empty list"
-        raise click.BadParameter(f"{what} is not a loss: choose from {', '.join(LOSSES)}, joined by commas.")
+    names = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
+    unknown = [repr(name) for name in names if name not in LOSSES] if names else ["an empty list"]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]} is not a loss: choose from {', '.join(LOSSES)}, joined by commas.")
     return names
 
 
 def costs_of_errors(value: str) -> dict[str, float]:
     """Read what a false positive and a false negative cost, as fp=1,fn=5."""
-    parts = [part.partition("=") for part in value.split(",")]
+    pairs = [pair.partition("=") for pair in value.split(",")]
     try:
-        costs = {name.strip(): float(number) for name, _, number in parts}
+        costs = {name.strip(): float(number) for name, _, number in pairs}
     except ValueError:
         costs = {}
-    if len(parts) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
+    if len(pairs) != 2 or set(costs) != {"fp", "fn"} or not all(0 < cost < math.inf for cost in costs.values()):
         raise click.BadParameter(f"{value!r} is not of the form fp=1,fn=5 with two positive numbers.")
     return costs
 
@@ -51,6 +50,11 @@ def check_writable(out: Path) -> None:
     from dafh import storage
 
     storage.check_writable(out)
+
+
+def test_rows_path(model: Path) -> Path:
+    """Where the test rows of a model are written."""
+    return model.with_suffix(".test.parquet")
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")

@@ -25,9 +25,6 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
 _COLUMNS = ("sensitive", "target", "person", "weight")
 """Options that name columns of the rows to audit."""
-STABILITY = click.option(
-    "--stability", is_flag=True, help="Also say how much the groups change in three more fits, on 10,000 rows at most."
-)
 _MOST_NAMES = 12
 _MOST_SEARCHED = 200_000
 """Rows that an audit searches for groups that the model fails; everything else counts all rows."""
@@ -106,11 +103,8 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
 @DATA
 @SENSITIVE
 @TARGET
-@STABILITY
 @JSON
-def explain(
-    model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, stability: bool, as_json: bool
-) -> None:
+def explain(model: Path, data: "DataFile", sensitive: tuple[str, ...], target: str | None, as_json: bool) -> None:
     """Describe the groups in words.
 
     Says first whether groups help at all, and then describes each group: its size, its rule, the gain of its
@@ -120,10 +114,12 @@ def explain(
     best short rule is shown, with its precision and recall.
     """
     from dafh.cli.model_file import ModelFile
+    from dafh.explanation import explain as explain_groups
 
     loaded = ModelFile.open(model, target)
     rows = loaded.read(data, sensitive, target)
-    words, failures = loaded.explain(rows, refits=stability), loaded.audit(rows).failures
+    words = explain_groups(loaded.model, rows.features, sensitive_features=rows.sensitive)
+    failures = loaded.audit(rows).failures
     if as_json:
         print_json({**words.to_dict(), "failures": None if failures is None else failures.to_dict()})
     else:
@@ -135,8 +131,7 @@ def explain(
 @DATA
 @click.option("--out", type=PATH, default=Path("report.html"), show_default=True, help="HTML file to write.")
 @AUDIT_OPTIONS
-@STABILITY
-def report(model: Path, data: "DataFile", out: Path, stability: bool, **options: Any) -> None:
+def report(model: Path, data: "DataFile", out: Path, **options: Any) -> None:
     """Write a report as one HTML file that needs no network.
 
     It begins with a recommendation: deploy, deploy but check, deploy for some groups only, keep the pooled classifier,
@@ -146,12 +141,14 @@ def report(model: Path, data: "DataFile", out: Path, stability: bool, **options:
     """
     check_writable(out)
     from dafh.cli.model_file import ModelFile
+    from dafh.explanation import explain as explain_groups
     from dafh.report import summarize, write_report
 
     loaded = ModelFile.open(model, options["target"])
     columns = {name: options.pop(name) for name in _COLUMNS}
     rows = loaded.read(data, **columns)
-    result, words = loaded.audit(rows, **options), loaded.explain(rows, refits=stability)
+    result = loaded.audit(rows, **options)
+    words = explain_groups(loaded.model, rows.features, sensitive_features=rows.sensitive)
     title = f"Fairness report: {loaded.card.get('data', 'model')}, {loaded.schema.target}"
     summary = summarize(loaded.model, result, words, title=title, card=loaded.card, notes=rows.notes)
     write_report(summary, out)
@@ -169,7 +166,7 @@ def report(model: Path, data: "DataFile", out: Path, stability: bool, **options:
 def show(model: Path, as_json: bool) -> None:
     """Show what a model file contains.
 
-    Version, settings, columns, the list of exceptions, and what the guard did. Nothing in the file is run.
+    Settings, columns, the list of exceptions, and what the guard did; --json shows all. Nothing in the file is run.
     """
     from dafh.persistence import read_card
 
@@ -184,7 +181,6 @@ def show(model: Path, as_json: bool) -> None:
 def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     """What a card says, as headings and texts."""
     from dafh.cli.model_file import schema_of_card
-    from dafh.evaluation.losses import TITLES
     from dafh.text import clipped
 
     def text(value: Any) -> str:
@@ -203,26 +199,20 @@ def _card_lines(card: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     if card.get("worth"):
         yield "Groups", text(card["worth"])
     for number, entry in enumerate(exceptions if len(exceptions) > 1 else []):
-        yield f"Group {number}", f"{text(entry['rule'])}; {_about_group(entry)}{text(entry['served_by'])}"
+        yield f"Group {number}", f"{text(entry['rule'])}; {_gain_of_group(entry)}{text(entry['served_by'])}"
     yield "Labels", listed(card["labels"])
     yield "Settings", pairs(card["settings"], " = ") or "all defaults"
     yield "Columns", f"{len(columns)}: {listed([column['name'] for column in columns])}"
     yield "Data", f"{card['rows']:,} rows of {text(card.get('data'))}" if "rows" in card else "unknown"
     yield "Target", text(schema.target) if schema else "unknown"
     yield "Sensitive", (", ".join(map(text, schema.sensitive)) if schema else "") or "none named"
-    if schema and schema.person:
-        yield "Persons", f"rows with the same {text(schema.person)}"
-    if schema and schema.time:
-        yield "Time", ", ".join(map(text, schema.time))
-    yield "Losses", ", ".join(TITLES[loss] for loss in card["losses"]) or "none"
     if card.get("threshold"):
         yield "Cut-off", f"a probability of {card['threshold']:.3g}"
     yield "Guard", text(card["guard"]["summary"]).removeprefix("Guard ") if card.get("guard") else "off"
     yield "Written", f"{text(card['written'])} by dafh {text(card['dafh'])}"
-    yield "Libraries", pairs(card["versions"], " ")
 
 
-def _about_group(entry: dict[str, Any]) -> str:
+def _gain_of_group(entry: dict[str, Any]) -> str:
     """Share of the rows, and gain with its limits, where they are known."""
     from dafh.evaluation.losses import Loss
     from dafh.text import percent, points
@@ -255,7 +245,8 @@ def export(model: Path, dialect: str, table: str, keep: tuple[str, ...], out: st
         check_writable(Path(out))
     import hashlib
 
-    from dafh.cli.model_file import schema_of_card, split_names
+    from dafh.cli.model_file import schema_of_card
+    from dafh.columns.schema import split_names
     from dafh.persistence import open_model
     from dafh.sql import to_sql
     from dafh.storage import replacing

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.cli.model_file import ModelFile, check_test_rows, fingerprint, hash_sums, labelled_hashes, split_names
+from dafh.cli.model_file import ModelFile, check_test_rows
+from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
 from dafh.columns.kinds import with_gaps
 from dafh.columns.labels import match_labels
 from dafh.columns.read import DataFile
-from dafh.columns.schema import check_columns, persons_of
-from dafh.columns.unexpected import UnreadValues
+from dafh.columns.schema import check_columns, persons_of, split_names
+from dafh.columns.unexpected import UnexpectedValues
 from dafh.exceptions import InputError
 from dafh.explanation import worth_of_groups
 from dafh.monitor.inputs import Reference
@@ -130,11 +131,10 @@ def _read_rows(
     that declare subgroups; None takes those of the training, as far as the file has them. Rows count by their weight
     only if the monitor was told the largest one (`weighed`).
     """
-    data = loaded.as_trained(data)
     table = data.read(text=None).reset_index(drop=True)
     schema = loaded.schema_of(data)
-    unread = UnreadValues()
-    features = schema.features_of(table, unread)
+    unexpected = UnexpectedValues()
+    features = schema.features_of(table, unexpected)
     for what, column in {"the target": target, "that identifies each row": id_column}.items():
         if column is not None:
             check_columns(table.columns, [column], what)
@@ -144,7 +144,7 @@ def _read_rows(
         known = with_gaps(table[label]).notna().to_numpy()
         if known.any():
             y[known] = match_labels(table.loc[known, label], loaded.model.classes_)
-    names = [n for n in schema.attributes if n in table.columns] if sensitive is None else list(sensitive)
+    names = [n for n in schema.sensitive if n in table.columns] if sensitive is None else list(sensitive)
     persons, notes = loaded.persons(table, person)
     weights = None
     if weighed:
@@ -163,12 +163,12 @@ def _read_rows(
         "ids": None if id_column is None else persons_of(table, id_column),
         "sample_weight": weights,
     }
-    return features, y, about, [*data.notes, *unread.notes(), *notes]
+    return features, y, about, [*data.notes, *unexpected.notes(len(table)), *notes]
 
 
 def _fingerprint(features: pd.DataFrame, y: NDArray[np.object_]) -> str:
     """Tell these rows from all others, whatever their order."""
-    return fingerprint(hash_sums(labelled_hashes(features, y)))
+    return fingerprint(hash_total(labelled_hashes(features, y)))
 
 
 # ---- the model and its monitor ----

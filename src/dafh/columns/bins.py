@@ -77,13 +77,13 @@ class Binning:
         >>> binning.unseen_categories(binning.codes(pd.DataFrame({"job": ["cook", "pilot", None]})))
         {0: array([1, 2])}
         """
-        found = {}
+        unseen = {}
         for position, column in enumerate(self.columns):
             if column.is_category and not column.has_other:
                 rows = np.flatnonzero(codes[:, position] == column.n_bins - 1)
                 if len(rows):
-                    found[position] = rows
-        return found
+                    unseen[position] = rows
+        return unseen
 
     def needs_encoding(self, X: Table) -> bool:
         """Whether rows hold anything but numbers without gaps, so that most classifiers could not take them."""

@@ -84,27 +84,29 @@ class Column:
         Cuts lie at the roundest number between two neighbouring values. With `readable`, they may move further, by a
         little more than half a bin, to a number that people can remember.
         """
-        found = cls(str(column.name), kind or kind_of(column))
-        if found.is_category:
+        unbinned = cls(str(column.name), kind or kind_of(column))
+        if unbinned.is_category:
             categories, has_other = _frequent_categories(column)
-            return cls(found.name, found.kind, categories=categories, has_other=has_other)
-        values = found.floats(column)
-        known = ~np.isnan(values)
-        distinct, place = np.unique(values[known], return_inverse=True)
+            return replace(unbinned, categories=categories, has_other=has_other)
+        values = unbinned.floats(column)
+        is_gap = np.isnan(values)
+        distinct, position = np.unique(values[~is_gap], return_inverse=True)
         if not len(distinct):
-            return cls(found.name, found.kind, (), (0.0,), has_gaps=True)
-        mass = np.bincount(place, None if weight is None else weight[known]).astype(np.float64)
+            return replace(unbinned, centers=(0.0,), has_gaps=True)
+        mass = np.bincount(position, None if weight is None else weight[~is_gap]).astype(np.float64)
         first = _first_of_bins(mass, most)
-        before, after = first[1:] - 1, first[1:]
+        # Positions of the values on both sides of each cut.
+        lower, upper = first[1:] - 1, first[1:]
         if readable:
-            before, after = _around_cuts(mass, before, after, most)
-        between = zip(distinct[before].tolist(), distinct[after].tolist(), strict=True)
-        rounded = _midnight_between if found.is_date else round_between
+            lower, upper = _around_cuts(mass, lower, upper, most)
+        between = zip(distinct[lower].tolist(), distinct[upper].tolist(), strict=True)
+        rounded = _midnight_between if unbinned.is_date else round_between
         cuts = tuple(dict.fromkeys(rounded(below, beyond) for below, beyond in between))
         if readable:
             first = np.append(0, np.searchsorted(distinct, cuts, side="right"))
+        # Mean value of the rows in each bin. Rows of a bin may all have the weight 0.
         centers = np.add.reduceat(distinct * mass, first) / np.maximum(np.add.reduceat(mass, first), 1e-300)
-        return cls(found.name, found.kind, cuts, tuple(centers.tolist()), has_gaps=not known.all())
+        return replace(unbinned, cuts=cuts, centers=tuple(centers.tolist()), has_gaps=bool(is_gap.any()))
 
     @classmethod
     def of_subgroups(cls, column: "pd.Series[Any]") -> "Column":
@@ -118,13 +120,12 @@ class Column:
         kind = kind_of(column)
         if is_ordered(kind) and column.nunique() > MOST_VALUES:
             return cls.learn(column, kind, most=4)
-        found = cls.learn(column, "category")
+        subgroups = cls.learn(column, "category")
         if kind != "number":
-            return found
-        # As numbers, not as text: 4 comes before 10.
-        return replace(
-            found, categories=tuple(sorted(found.categories, key=lambda name: (name == MISSING, _size(name))))
-        )
+            return subgroups
+        # As numbers, not as text: 4 comes before 10, and a gap last.
+        ascending = sorted(subgroups.categories, key=lambda name: np.inf if name == MISSING else float(name))
+        return replace(subgroups, categories=tuple(ascending))
 
     # ---- what it holds ----
 
@@ -173,10 +174,10 @@ class Column:
         """Bin of each row."""
         if self.is_category:
             codes, names = category_codes(column)
-            place = {category: code for code, category in enumerate(self.categories)}
+            bin_of = {category: code for code, category in enumerate(self.categories)}
             # Unseen categories share the bin of rare ones, or else have the one behind all others. Code −1 is a gap.
-            found = [place.get(name, len(place)) for name in (*names, MISSING)]
-            return np.array(found, np.uint8)[codes]
+            bin_codes = [bin_of.get(name, len(bin_of)) for name in (*names, MISSING)]
+            return np.array(bin_codes, np.uint8)[codes]
         values = self.floats(column)
         bins = np.searchsorted(np.array(self.cuts), values, side="left").astype(np.uint8)
         bins[np.isnan(values)] = len(self.centers)
@@ -206,8 +207,9 @@ class Column:
         if code >= len(self.categories):
             return OTHER if self.has_other and code == len(self.categories) else "never seen"
         category = self.categories[code]
-        alike = [other for other in self.categories if clipped(other, _WIDTH) == clipped(category, _WIDTH)]
-        return name_in_condition(category, _WIDTH) if len(alike) == 1 else repr(category)
+        # Two long names that are clipped to the same text are written in full.
+        same_text = [name for name in self.categories if clipped(name, _WIDTH) == clipped(category, _WIDTH)]
+        return name_in_condition(category, _WIDTH) if len(same_text) == 1 else repr(category)
 
     def write(self, value: float) -> str:
         """Write a cut in the units of the column, with all its digits: who reads it gets the same bins."""
@@ -226,9 +228,9 @@ class Column:
     def subgroup_codes(self, column: "pd.Series[Any]") -> NDArray[np.int16]:
         """Position of each row among `subgroups`; −1 for a value that training rows did not have."""
         occurring = self._occurring()
-        place = np.full(self.n_bins, -1, np.int16)
-        place[occurring] = np.arange(len(occurring))
-        return place[self.codes(column)]
+        position = np.full(self.n_bins, -1, np.int16)
+        position[occurring] = np.arange(len(occurring))
+        return position[self.codes(column)]
 
     def _occurring(self) -> list[int]:
         last = self.n_bins - (self.is_category or not self.has_gaps)
@@ -242,10 +244,6 @@ class Column:
         return msgspec.convert(values, cls)
 
 
-def _size(name: str) -> float:
-    return np.inf if name == MISSING else float(name)
-
-
 def _frequent_categories(column: "pd.Series[Any]") -> tuple[tuple[str, ...], bool]:
     """Names of the categories, sorted; of a long list the most frequent ones, and whether there are others."""
     codes, names = category_codes(column)
@@ -253,11 +251,11 @@ def _frequent_categories(column: "pd.Series[Any]") -> tuple[tuple[str, ...], boo
     # A gap, code −1, is a category as well; a text "(missing)" would be the same one.
     for category, count in zip([MISSING, *names], np.bincount(codes + 1, minlength=len(names) + 1), strict=True):
         counts[category] += int(count)
-    there = sorted(category for category, count in counts.items() if count)
-    if len(there) < MOST_CATEGORIES:
-        return tuple(there), False
+    occurring = sorted(category for category, count in counts.items() if count)
+    if len(occurring) < MOST_CATEGORIES:
+        return tuple(occurring), False
     # As in scikit-learn: of categories that are equally frequent, those last in the alphabet are kept.
-    return tuple(sorted(sorted(there, key=counts.__getitem__)[-(MOST_CATEGORIES - 1) :])), True
+    return tuple(sorted(sorted(occurring, key=counts.__getitem__)[-(MOST_CATEGORIES - 1) :])), True
 
 
 def _first_of_bins(mass: NDArray[np.float64], most: int) -> NDArray[np.intp]:
@@ -273,9 +271,9 @@ def _first_of_bins(mass: NDArray[np.float64], most: int) -> NDArray[np.intp]:
 
 
 def _around_cuts(
-    mass: NDArray[np.float64], before: NDArray[np.intp], after: NDArray[np.intp], most: int
+    mass: NDArray[np.float64], below: NDArray[np.intp], above: NDArray[np.intp], most: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Values around each cut, as far away as a little more than half of a bin's mass reaches on either side.
+    """Positions of values around each cut, as far away as a little more than half of a bin's mass on either side.
 
     Values with more mass than that, such as the 0 of a column that is mostly 0, stay alone in their bin. Neighbouring
     cuts reach a little into each other's range, so that no round number is missed between them; cuts that choose the
@@ -283,9 +281,9 @@ def _around_cuts(
     """
     reach = 0.6 * np.minimum(mass, mass.sum() / most).sum() / most
     up_to = np.cumsum(mass)
-    lower = np.searchsorted(up_to, up_to[before] - reach, side="left")
-    upper = np.searchsorted(up_to, up_to[before] + reach, side="right")
-    return np.minimum(lower, before), np.maximum(upper, after).clip(max=len(mass) - 1)
+    lower = np.searchsorted(up_to, up_to[below] - reach, side="left")
+    upper = np.searchsorted(up_to, up_to[below] + reach, side="right")
+    return np.minimum(lower, below), np.maximum(upper, above).clip(max=len(mass) - 1)
 
 
 def round_between(below: float, beyond: float) -> float:

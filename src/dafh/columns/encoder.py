@@ -73,13 +73,13 @@ class TableReader(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         frame = checked_frame(X)
         check_seen_columns(frame, list(self.columns_))
-        parts = {name: Column(name, kind).read(frame[name]) for name, kind in self.columns_.items()}
+        columns = {name: Column(name, kind).read(frame[name]) for name, kind in self.columns_.items()}
         for name, kind in (self.kinds or {}).items():
             if kind == "category":  # Declared: whatever is behind this step need not wonder about numbers as text.
-                parts[name] = parts[name].astype("category")
+                columns[name] = columns[name].astype("category")
         if self.keep_given:
-            parts |= {f"{_GIVEN}{name}": frame[name] for name in frame.columns}
-        return pd.DataFrame(parts, index=frame.index)
+            columns |= {f"{_GIVEN}{name}": frame[name] for name in frame.columns}
+        return pd.DataFrame(columns, index=frame.index)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the columns, which stay as they are."""
@@ -194,17 +194,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         gap = len(self.scales_)
         start = gap + sum(scale.has_gaps for scale in self.scales_.values())
         for position, (name, scale) in enumerate(self.scales_.items()):
-            known = columns[name].floats(frame[name])
-            missing = np.isnan(known)
-            values[:, position] = (np.where(missing, scale.median, known) - scale.mean) / scale.deviation
+            numbers = columns[name].floats(frame[name])
+            missing = np.isnan(numbers)
+            values[:, position] = (np.where(missing, scale.median, numbers) - scale.mean) / scale.deviation
             if scale.has_gaps:
                 values[:, gap] = (missing - scale.gap_share) / scale.gap_deviation
                 gap += 1
         for column in self.columns_:
             if column.is_category:
-                places = column.codes(frame[column.name]).astype(np.intp)
-                rows = np.flatnonzero(places < column.n_bins - 1)  # The last bin is for categories never seen.
-                values[rows, start + places[rows]] = 1.0
+                codes = column.codes(frame[column.name]).astype(np.intp)
+                rows = np.flatnonzero(codes < column.n_bins - 1)  # The last bin is for categories never seen.
+                values[rows, start + codes[rows]] = 1.0
                 start += column.n_bins - 1
         return values
 
@@ -220,13 +220,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 def _told_apart(names: list[str]) -> list[str]:
     """Number names that occur again: a category may be called "(other)", and a column "age is missing"."""
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for name in names:
         new, number = name, 2
-        while new in found:
+        while new in unique:
             new, number = f"{name} ({number})", number + 1
-        found[new] = None
-    return list(found)
+        unique[new] = None
+    return list(unique)
 
 
 def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None = None) -> Pipeline:
@@ -269,8 +269,8 @@ def tabular_pipeline(estimator: BaseEstimator, kinds: Mapping[str, str] | None =
 
 def takes_tables(estimator: BaseEstimator) -> bool:
     """Whether an estimator says, by its tags, that it takes categories, text and missing values itself."""
-    taken = get_tags(estimator).input_tags
-    return bool(taken.categorical and taken.string and taken.allow_nan)
+    tags = get_tags(estimator).input_tags
+    return bool(tags.categorical and tags.string and tags.allow_nan)
 
 
 def checked_frame(X: Table) -> pd.DataFrame:
@@ -284,11 +284,11 @@ def checked_frame(X: Table) -> pd.DataFrame:
     return frame
 
 
-def settled_kinds(frame: pd.DataFrame, given: Mapping[str, str] | None) -> dict[str, str]:
+def settled_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[str, str]:
     """Kind of each column: as the user says, else by its type."""
-    given = dict(given or {})
-    check_seen_columns(frame, list(given))
-    return {name: given.get(name) or kind_of(frame[name]) for name in frame.columns}
+    kinds = kinds or {}
+    check_seen_columns(frame, list(kinds))
+    return {name: kinds.get(name) or kind_of(frame[name]) for name in frame.columns}
 
 
 def check_seen_columns(frame: pd.DataFrame, names: list[str]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dafh.columns.kinds import category_codes, parse_numbers, to_floats, typed_kind
 
@@ -29,6 +29,23 @@ def row_hashes(table: pd.DataFrame) -> NDArray[np.uint64]:
     for name, (_, column) in zip(names, table.items(), strict=True):
         total += mixed(value_hashes(column) ^ name)
     return mixed(total)
+
+
+def labelled_hashes(features: pd.DataFrame, labels: ArrayLike) -> NDArray[np.uint64]:
+    """Hash rows with their labels, as a schema reads them: neither the type of a file nor its time zones matter."""
+    texts = pd.Series(np.asarray(labels), features.index).map(str).astype(object)
+    # A name that no column of a file has: `assign` would replace a feature.
+    return row_hashes(pd.concat([features, texts.rename("\0label")], axis=1))
+
+
+def hash_total(hashes: NDArray[np.uint64]) -> int:
+    """Sum of hashes: that of a table is the sum of those of its pieces, whatever the order of its rows."""
+    return int(hashes.sum(dtype=np.uint64))
+
+
+def fingerprint(total: int) -> str:
+    """Checksum of a table from the sum of its hashes: tells which table it is, and nothing about it."""
+    return f"{total % 2**64:016x}"
 
 
 def value_hashes(column: "pd.Series[Any]") -> NDArray[np.uint64]:

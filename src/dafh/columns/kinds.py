@@ -86,12 +86,12 @@ def typed_kind(column: pd.Series) -> str | None:
     if column.dtype != object:
         return None
     # Columns of objects hold whatever a gap, or a file format, forced into them.
-    inside = pd.api.types.infer_dtype(column, skipna=True)
-    if inside in ("integer", "floating", "mixed-integer-float", "decimal"):
+    value_type = pd.api.types.infer_dtype(column, skipna=True)
+    if value_type in ("integer", "floating", "mixed-integer-float", "decimal"):
         return "number"
-    if inside in ("date", "datetime", "datetime64"):
+    if value_type in ("date", "datetime", "datetime64"):
         return DATE + DATE_FORMATS[0]
-    return "flag" if inside == "boolean" else None
+    return "flag" if value_type == "boolean" else None
 
 
 def kind_of(column: pd.Series) -> str:
@@ -146,29 +146,16 @@ def guess_kind(column: pd.Series, decimal: str = ".") -> str:
     return "category"
 
 
-def numbers_as_text(table: pd.DataFrame) -> list[str]:
-    """Columns of text that hold numbers or dates, too many different ones to be categories.
-
-    Examples
-    --------
-    >>> numbers_as_text(pd.DataFrame({"age": [str(age) for age in range(20, 60)], "zip": "01234"}))
-    ['age']
-    """
+def warn_of_numbers_as_text(table: pd.DataFrame) -> None:
+    """Warn of text that holds many different numbers or dates: as categories, they say much less than as numbers."""
     names = []
     for position, name in enumerate(table.columns):
         column = table.iloc[:, position]
         # A typed categorical column was declared so.
-        if typed_kind(column) is not None:
-            continue
-        texts = _texts(distinct(column)[1])
-        if len(texts) > MOST_VALUES and is_ordered(guess_kind(texts)) and not texts.str.fullmatch(_CODE).any():
-            names.append(str(name))
-    return names
-
-
-def warn_of_numbers_as_text(table: pd.DataFrame) -> None:
-    """Warn of columns that `numbers_as_text` names: as categories, they say much less than as numbers."""
-    names = numbers_as_text(table)
+        if typed_kind(column) is None:
+            texts = _texts(distinct(column)[1])
+            if len(texts) > MOST_VALUES and is_ordered(guess_kind(texts)) and not texts.str.fullmatch(_CODE).any():
+                names.append(str(name))
     if names:
         which = (
             f"Column {quoted(names[0])} holds" if len(names) == 1 else f"Columns {clipped(', '.join(names), 200)} hold"
@@ -220,8 +207,8 @@ def as_kind(column: pd.Series, kind: str, decimal: str = ".") -> pd.Series:
 
 def refuse_values(name: str, kind: str, value: object) -> None:
     """Raise the error for a column that no longer holds what it held in training."""
-    what = f"{kind.split(' ')[0]}s" + (f" like {date_words(kind)}" if kind.startswith(DATE) else "")
-    raise InputError(f"Column {quoted(name)} held {what} in fit and holds {quoted(value)} now.")
+    values = f"{kind.split(' ')[0]}s" + (f" like {date_words(kind)}" if kind.startswith(DATE) else "")
+    raise InputError(f"Column {quoted(name)} held {values} in fit and holds {quoted(value)} now.")
 
 
 def as_categories(column: pd.Series) -> pd.Series:
@@ -229,21 +216,21 @@ def as_categories(column: pd.Series) -> pd.Series:
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return _by_value(column, category_name)
     # A categorical column stays one: a million rows hold a handful of categories.
-    names = [category_name(value) for value in column.cat.categories]
-    place, distinct_names = pd.factorize(np.array(names, dtype=object))
-    codes = np.append(place, -1)[column.cat.codes]
+    names = np.array([category_name(value) for value in column.cat.categories], dtype=object)
+    name_codes, categories = pd.factorize(names)
+    codes = np.append(name_codes, -1)[column.cat.codes]
     return pd.Series(
-        pd.Categorical.from_codes(codes, pd.Index(distinct_names, dtype=object)), column.index, name=column.name
+        pd.Categorical.from_codes(codes, pd.Index(categories, dtype=object)), column.index, name=column.name
     )
 
 
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Position of each row's category among the sorted names of all; a gap is −1."""
     codes, values = distinct(column)
-    called = [category_name(value) for value in values]
-    names = sorted(set(called))  # Not by pandas: a handful of names take it longer than the rows.
-    place = {name: number for number, name in enumerate(names)}
-    return np.array([*(place[name] for name in called), -1], np.intp)[codes], names
+    value_names = [category_name(value) for value in values]
+    names = sorted(set(value_names))  # Not by pandas: a handful of names take it longer than the rows.
+    position = {name: number for number, name in enumerate(names)}
+    return np.array([*(position[name] for name in value_names), -1], np.intp)[codes], names
 
 
 def category_name(value: object) -> str:
@@ -294,10 +281,10 @@ def _texts(values: NDArray[np.object_]) -> pd.Series:
 def _by_value(column: pd.Series, function: Callable[[str], object]) -> pd.Series:
     """Apply a function to every different value; a gap stays a gap."""
     codes, values = distinct(column)
-    found = np.empty(len(values) + 1, dtype=object)
-    found[:-1] = [function(value) for value in values]
-    found[-1] = np.nan  # The place that code −1 takes.
-    return pd.Series(found[codes], column.index, name=column.name, dtype=object)
+    results = np.empty(len(values) + 1, dtype=object)
+    results[:-1] = [function(value) for value in values]
+    results[-1] = np.nan  # Code −1 takes the last one.
+    return pd.Series(results[codes], column.index, name=column.name, dtype=object)
 
 
 def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
@@ -314,18 +301,18 @@ def _read_numbers(column: pd.Series, decimal: str) -> pd.Series:
 
 def parse_numbers(texts: pd.Series, decimal: str) -> pd.Series:
     """Texts as numbers, NaN where one is none; the other mark may part thousands, in groups of three digits."""
-    other = "," if decimal == "." else "."
+    separator = "," if decimal == "." else "."
     priced = texts.str.contains(_CURRENCY)
     if priced.any():
         texts = texts.mask(
             priced, texts[priced].str.replace(rf"^\s*([+-]?){_CURRENCY}\s*|\s*{_CURRENCY}\s*$", r"\1", regex=True)
         )
     # Most columns have no such groups, and the search for them takes longer than all the rest.
-    marked = texts.str.contains(other, regex=False)
-    if marked.any():
-        grouped = rf"\s*[+-]?\d{{1,3}}({re.escape(other)}\d{{3}})+({re.escape(decimal)}\d*)?\s*"
-        whole = texts[marked].where(texts[marked].str.fullmatch(grouped, flags=re.ASCII), "")
-        texts = texts.mask(marked, whole.str.replace(other, "", regex=False))
+    separated = texts.str.contains(separator, regex=False)
+    if separated.any():
+        grouped = rf"\s*[+-]?\d{{1,3}}({re.escape(separator)}\d{{3}})+({re.escape(decimal)}\d*)?\s*"
+        in_groups = texts[separated].where(texts[separated].str.fullmatch(grouped, flags=re.ASCII), "")
+        texts = texts.mask(separated, in_groups.str.replace(separator, "", regex=False))
     if decimal != ".":
         texts = texts.str.replace(decimal, ".", regex=False)
     try:

@@ -17,10 +17,10 @@ _MOST_CLASSES = 50
 
 def labelled_rows(table: pd.DataFrame, target: str) -> pd.DataFrame:
     """Rows whose target is known."""
-    known = with_gaps(table[target]).notna()
-    if not known.any():
+    has_label = with_gaps(table[target]).notna()
+    if not has_label.any():
         raise InputError(f"The target {quoted(target)} has no values.")
-    return table if known.all() else table[known]
+    return table if has_label.all() else table[has_label]
 
 
 def no_target(n_rows: int) -> list[str]:
@@ -37,8 +37,8 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
         labels: list[Any] = [bool(value) for value in values]
     else:
         texts = [_label_text(value) for value in values]
-        whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
-        labels = [int(text) for text in texts] if whole else [str(value) for value in values]
+        is_whole = all(_WHOLE.fullmatch(text) for text in texts) and len(set(texts)) == len(texts)  # "1" is not "01".
+        labels = [int(text) for text in texts] if is_whole else [str(value) for value in values]
         fraction = next((text for text in texts if is_number(text) and not float(text).is_integer()), None)
         # The same in a text file, where a number is text, and in a typed one: numbers are measured, labels are given.
         if fraction is not None and all(is_number(text) for text in texts):
@@ -55,13 +55,13 @@ def read_labels(column: pd.Series) -> NDArray[Any]:
 
 def match_labels(column: pd.Series, classes: NDArray[Any]) -> NDArray[Any]:
     """Take the target of another table as labels that a model knows, whatever type its file gives them."""
-    places, strange = find_labels(column, classes)
+    positions, strange = find_labels(column, classes)
     if strange is not None:
         raise InputError(
             f"The target {quoted(column.name)} holds {quoted(strange)}, which the model was not fitted with; it "
             f"knows {listed([quoted(label) for label in classes[:5]])}."
         )
-    return classes[places]
+    return classes[positions]
 
 
 def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.intp], Any]:
@@ -77,14 +77,14 @@ def find_labels(column: pd.Series, classes: NDArray[Any]) -> tuple[NDArray[np.in
     # A flag is "true" in one file, "TRUE" in another and typed in a third; some libraries make it 1.
     flags = {str(label).lower() for label in classes} == {"true", "false"}
     fold = str.lower if flags else str
-    known = {fold(_label_text(label)): position for position, label in enumerate(classes)}
-    known |= {str(label): position for position, label in enumerate(classes)}
+    position_of = {fold(_label_text(label)): position for position, label in enumerate(classes)}
+    position_of |= {str(label): position for position, label in enumerate(classes)}
     codes, values = distinct(column)
     if typed_kind(column) == "flag" and {_label_text(label) for label in classes} == {"0", "1"}:
         values = values.astype(int)
-    places = [known.get(str(value), known.get(fold(_label_text(value)), -1)) for value in values]
-    strange = values[places.index(-1)] if -1 in places else None
-    return np.array(places, np.intp)[codes], strange
+    positions = [position_of.get(str(value), position_of.get(fold(_label_text(value)), -1)) for value in values]
+    strange = values[positions.index(-1)] if -1 in positions else None
+    return np.array(positions, np.intp)[codes], strange
 
 
 _WHOLE = re.compile(r"-?\d{1,18}", flags=re.ASCII)

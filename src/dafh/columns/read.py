@@ -16,10 +16,10 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -33,6 +33,8 @@ from dafh.validation import check_path
 STDIN = "-"
 """The name of standard input."""
 ROWS_PER_PIECE = 50_000
+# The first bytes of every Parquet file.
+_PARQUET = b"PAR1"
 # The layout of a text is detected from so many of its first bytes.
 _BYTES_TO_DETECT_BY = 2**20
 # Name of the empty column of a text whose lines end with a delimiter.
@@ -52,9 +54,6 @@ class DataFile:
     ----------
     path : str or Path
         "-" is standard input.
-    decimal : {".", ","}
-        Decimal mark to assume where the numbers of a text do not show it, such as that of a training table. Reading
-        the file replaces it by the mark of the file.
 
     Examples
     --------
@@ -70,8 +69,9 @@ class DataFile:
     """
 
     path: str | Path
-    decimal: str = "."
-    notes: list[str] = field(default_factory=list, compare=False)
+    decimal: str = field(default=".", init=False)
+    """Decimal mark of its numbers, once a text has been read."""
+    notes: list[str] = field(default_factory=list, init=False, compare=False)
     """What was detected about the file and is unusual, for the user to read."""
 
     @property
@@ -81,12 +81,12 @@ class DataFile:
 
     def files(self) -> "list[DataFile]":
         """All files behind the path, which may be a pattern or a folder."""
-        return [self] if str(self.path) == STDIN else [replace(self, path=path) for path in find_files(self.path)]
+        return [self] if str(self.path) == STDIN else [DataFile(path) for path in find_files(self.path)]
 
     def count_rows(self) -> int:
         """Count the rows; of a text its lines but one, for the header, though cells may hold lines of their own."""
         with self._opened() as stream:
-            if _is_parquet(stream):
+            if _starts_with(stream, _PARQUET):
                 return int(pa.parquet.ParquetFile(stream).metadata.num_rows)
             n_breaks, block = 0, b"\n"
             for block in iter(partial(stream.read, 2**20), b""):
@@ -110,7 +110,7 @@ class DataFile:
             Columns of a text file to be read as strings: "007" stays "007", and "None" is no gap.
         """
         with self._opened() as stream:
-            if _is_parquet(stream):
+            if _starts_with(stream, _PARQUET):
                 yield from self._parquet_pieces(stream, rows)
             else:
                 yield from self._text_pieces(stream, rows, text)
@@ -120,19 +120,17 @@ class DataFile:
         """Open for reading, unpacked, and turn what can go wrong into one sentence."""
         try:
             with contextlib.ExitStack() as stack:
+                stream: Any
                 if str(self.path) != STDIN:
-                    stream = cast(BinaryIO, stack.enter_context(open(self.path, "rb")))
+                    stream = stack.enter_context(open(self.path, "rb"))
                 elif sys.stdin is None:
                     raise InputError("Standard input is closed: name a file to read.")
                 else:  # A pipe cannot be rewound: it goes to the disk first.
-                    stream = cast(BinaryIO, stack.enter_context(tempfile.TemporaryFile(prefix="dafh-")))
+                    stream = stack.enter_context(tempfile.TemporaryFile(prefix="dafh-"))
                     shutil.copyfileobj(sys.stdin.buffer, stream, 2**20)
                 if _starts_with(stream, b"\x1f\x8b"):
-                    stream = cast(BinaryIO, stack.enter_context(gzip.open(stream)))
-                stream.seek(0)
+                    stream = stack.enter_context(gzip.open(stream))
                 yield stream
-        except InputError:
-            raise
         except FileNotFoundError as error:
             raise InputError(f"There is no file {self.name}.") from error
         except UnicodeError as error:
@@ -145,14 +143,16 @@ class DataFile:
 
     def _parquet_pieces(self, stream: BinaryIO, rows: int | None) -> Iterator[pd.DataFrame]:
         file = pa.parquet.ParquetFile(stream)
-        columns = list(file.schema_arrow)
-        self._check_unique([column.name for column in columns])
+        columns = file.schema_arrow
+        self._check_unique(columns.names)
         nested = [column.name for column in columns if _is_nested(column.type)]
         if nested:
-            self._note(f"Left out, cells hold lists, records or bytes: {_clipped_list(nested)}.")
+            self._note(
+                f"Left out, cells hold lists, records or bytes: {', '.join(clipped(n, 40) for n in nested[:6])}."
+            )
         if not file.metadata.num_rows or len(nested) == len(columns):
             raise InputError(f"{self.name} has no {'columns that can be used' if nested else 'rows'}.")
-        names = [column.name for column in columns if column.name not in nested]
+        names = [name for name in columns.names if name not in nested]
         if rows is None:
             yield arrow_to_pandas(file.read(columns=names))
         else:
@@ -212,8 +212,8 @@ class DataFile:
             raise InputError(f"{self.name} is empty.")
         if "\0" in lines[0]:  # UTF-16 without its byte order mark, or no text at all.
             raise UnicodeError
-        layout = Layout.detect(lines, self.decimal)
-        if layout.decimal == "," and self.decimal != ",":
+        layout = Layout.detect(lines)
+        if layout.decimal == ",":
             self._note(f"The numbers in {self.name} look like ones with a decimal comma: 7,5 is read as 7.5.")
         self.decimal = layout.decimal
         rows = list(cells_of(lines[:_LINES_FOR_DELIMITER], layout.delimiter))
@@ -279,13 +279,9 @@ def with_columns(table: pd.DataFrame, columns: Sequence[str], name: str) -> pd.D
 
 def _starts_with(stream: BinaryIO, mark: bytes) -> bool:
     stream.seek(0)
-    is_marked = stream.read(len(mark)) == mark
+    start = stream.read(len(mark))
     stream.seek(0)
-    return is_marked
-
-
-def _is_parquet(stream: BinaryIO) -> bool:
-    return _starts_with(stream, b"PAR1")
+    return start == mark
 
 
 def _first_line(error: BaseException) -> str:
@@ -318,10 +314,6 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind) or "binary" in str(kind) or isinstance(kind, pa.BaseExtensionType))
 
 
-def _clipped_list(names: Sequence[str]) -> str:
-    return ", ".join(clipped(name, 40) for name in names[:6])
-
-
 # ---- the layout of a text ----
 
 _DELIMITERS = (",", ";", "\t", "|", " ")
@@ -347,8 +339,8 @@ class Layout:
     decimal: str = "."
 
     @classmethod
-    def detect(cls, lines: Sequence[str], decimal: str = ".") -> "Layout":
-        """Detect the layout from the first lines; `decimal` is assumed where numbers do not show their mark.
+    def detect(cls, lines: Sequence[str]) -> "Layout":
+        """Detect the layout from the first lines.
 
         The delimiter is the one that cuts all lines into the same number of cells, two or more. If several do, it is
         the one that leaves the fewest of the others within cells, those of numbers not counted. (`csv.Sniffer` takes
@@ -366,7 +358,7 @@ class Layout:
         """
         first = lines[:_LINES_FOR_DELIMITER]
         delimiter = max(_DELIMITERS, key=partial(_evenness, first))
-        decimal = _decimal_mark(lines, delimiter, decimal)
+        decimal = _decimal_mark(lines, delimiter)
         return cls(delimiter, _has_header(list(cells_of(first, delimiter)), decimal), decimal)
 
 
@@ -393,14 +385,14 @@ def _evenness(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
     return (len(even) / len(rows) - (delimiter == " "), sum(is_whole) / len(is_whole), len(rows[0]))
 
 
-def _decimal_mark(lines: Sequence[str], delimiter: str, default: str) -> str:
+def _decimal_mark(lines: Sequence[str], delimiter: str) -> str:
     if delimiter == ",":
         return "."  # A comma within a cell would be quoted, and is more likely one of a list.
     numbers = [cell for row in cells_of(lines, delimiter) for cell in map(str.strip, row) if "," in cell or "." in cell]
     needed = {mark for mark, pattern in _NEEDS.items() if any(map(pattern.fullmatch, numbers))}
     if needed:
         return min(needed, key=".,".index)
-    return "," if delimiter == ";" and any(map(_MAY_BE_EITHER.fullmatch, numbers)) else default
+    return "," if delimiter == ";" and any(map(_MAY_BE_EITHER.fullmatch, numbers)) else "."
 
 
 def _has_header(rows: list[list[str]], decimal: str) -> bool:

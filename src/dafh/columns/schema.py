@@ -4,6 +4,7 @@ Guesses are cautious, and reported in `TableSchema.notes`. A schema is plain dat
 table is read the same way.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,9 +28,10 @@ from dafh.columns.kinds import (
     typed_kind,
     with_gaps,
 )
-from dafh.columns.unexpected import UnreadValues
+from dafh.columns.labels import find_labels, read_labels
+from dafh.columns.unexpected import UnexpectedValues
 from dafh.exceptions import InputError
-from dafh.text import clipped, quoted
+from dafh.text import clipped, listed, quoted
 
 _DROPPED = "as you said"
 SHARED = "an identifier that several rows share"
@@ -68,14 +70,12 @@ class TableSchema:
     """Decimal mark of numbers in text files."""
     gap_words: dict[str, list[str]] = field(default_factory=dict)
     """Column, and words that stand for a gap in it: "unknown" among numbers."""
-    protected: dict[str, str] = field(default_factory=dict)
-    """Attributes that the guard is shown and training is not, with their kind."""
     person: str | None = None
     """Column that says which rows belong to one person."""
     time: dict[str, str] = field(default_factory=dict)
     """Column that says when a row was observed, with its kind; at most one."""
     pooled: dict[str, str] = field(default_factory=dict)
-    """Columns that the pooled classifier is read from, its score and its decision, with their kind."""
+    """Columns that the pooled classifier is read from, with their kind: a score is a number, a decision is not."""
     weight: str | None = None
     """Column that says how much each row counts."""
 
@@ -88,11 +88,9 @@ class TableSchema:
         drop: Iterable[str] = (),
         sensitive: Iterable[str] = (),
         categories: Iterable[str] = (),
-        protect: Iterable[str] = (),
         person: str | None = None,
         time: str | None = None,
-        score: str | None = None,
-        decision: str | None = None,
+        pooled: str | None = None,
         weight: str | None = None,
         decimal: str = ".",
     ) -> "TableSchema":
@@ -102,14 +100,12 @@ class TableSchema:
         ----------
         table : data frame
         target : str
-        drop, sensitive, categories : names of columns
+        drop, sensitive, categories : names of columns, one by one or joined by commas
             To leave out; to keep out of training and to audit by; to read as categories although they hold numbers.
-        protect : names of columns
-            To keep out of training and to show to the guard; they may be sensitive as well.
         person, time : str, optional
             Columns that say which rows belong to one person, and when a row was observed; kept out of training.
-        score, decision : str, optional
-            Columns with the score and the decision of a model in use, or of a person, as the pooled classifier.
+        pooled : str, optional
+            Column with the scores or the decisions of a model in use, as the pooled classifier.
         weight : str, optional
             Column that says how much each row counts; kept out of training.
         decimal : {".", ","}
@@ -122,18 +118,18 @@ class TableSchema:
         >>> schema.features, schema.left_out
         ({'age': 'number', 'job': 'category'}, {'id': 'a different value in every row'})
         """
-        said = (drop, sensitive, categories, protect)
-        drop, sensitive, categories, protect = (tuple(dict.fromkeys(names)) for names in said)
-        about_rows = [name for name in (person, time, score, decision, weight) if name is not None]
+        drop, sensitive, categories = (split_names(names, table.columns) for names in (drop, sensitive, categories))
+        row_columns = [name for name in (person, time, pooled, weight) if name is not None]
         check_columns(table.columns, [target], "the target")
-        for names in (drop, sensitive, categories, protect, about_rows):
-            check_columns(table.columns, names)
-        if target in (*drop, *sensitive, *protect, *about_rows):
+        if pooled is not None:
+            check_columns(table.columns, [pooled], "for the pooled classifier (which scorecard and linear do without)")
+        check_columns(table.columns, [*drop, *sensitive, *categories, *row_columns])
+        if target in (*drop, *sensitive, *row_columns):
             raise InputError(
-                f"The target {quoted(target)} cannot have a second role: it cannot be left out, sensitive or "
-                "protected, a person, a time, a weight, nor the score or decision of the pooled classifier."
+                f"The target {quoted(target)} cannot have a second role: it cannot be left out, sensitive, a person, a "
+                "time, a weight, nor the score or decision of the pooled classifier."
             )
-        kept_out = {*sensitive, *protect, *about_rows}
+        kept_out = {*sensitive, *row_columns}
         kinds = {
             name: "category" if name in categories else guess_kind(table[name], decimal)
             for name in table.columns
@@ -167,14 +163,13 @@ class TableSchema:
             (),
             decimal,
             gap_words,
-            {name: kinds[name] for name in protect},
             person,
             {} if time is None else {time: kinds[time]},
-            _kinds_of_incumbent(table, score, decision, kinds, decimal),
+            {} if pooled is None else {pooled: _incumbent_kind(table[pooled], table[target], decimal)},
             weight,
         )
         codes = [name for name, kind in features.items() if kind == "number" and _may_be_code(table[name], name)]
-        return replace(schema, notes=(*_sentences(schema, set(drop)), *_about_codes(codes)))
+        return replace(schema, notes=(*_sentences(schema), *_about_codes(codes)))
 
     def leakage_notes(self, table: pd.DataFrame) -> list[str]:
         """Warn of features that give away the target, or a sensitive attribute that is kept out of training."""
@@ -183,19 +178,19 @@ class TableSchema:
             return []
         table_of = replace(self, pooled={})  # A score is meant to tell the target.
         features = {str(name): _ranks(values) for name, values in table_of.features_of(rows).items()}
-        found = []
-        for outcome in dict.fromkeys([self.target, *self.sensitive, *self.protected]):
-            told = _ranks(with_gaps(rows[outcome]))
-            telling = [name for name, values in features.items() if predicts(values, told)]
-            if telling:
-                what = "the target" if outcome == self.target else clipped(outcome, 40)
-                one = len(telling) == 1
-                each = f"{_named(telling)} alone predicts" if one else f"each of {_named(telling)} alone predicts"
-                in_time = f" {'Is it' if one else 'Are they'} available at prediction time?"
-                found.append(
-                    f"Possible leakage: {each} {what} almost perfectly.{in_time if outcome == self.target else ''}"
-                )
-        return found
+        notes = []
+        for outcome in (self.target, *self.sensitive):
+            ranks = _ranks(with_gaps(rows[outcome]))
+            leaks = [name for name, values in features.items() if predicts(values, ranks)]
+            if not leaks:
+                continue
+            columns = _named(leaks) if len(leaks) == 1 else f"each of {_named(leaks)}"
+            if outcome == self.target:
+                in_time = f"{'Is it' if len(leaks) == 1 else 'Are they'} available at prediction time?"
+                notes.append(f"Possible leakage: {columns} alone predicts the target almost perfectly. {in_time}")
+            else:
+                notes.append(f"Possible leakage: {columns} alone predicts {clipped(outcome, 40)} almost perfectly.")
+        return notes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
@@ -205,11 +200,6 @@ class TableSchema:
     def from_dict(cls, values: Mapping[str, Any]) -> "TableSchema":
         """Take what `to_dict` gave; a ValueError says that it is something else."""
         return msgspec.convert(values, cls)
-
-    @property
-    def attributes(self) -> list[str]:
-        """Columns that define named groups: sensitive ones, then those that are protected only."""
-        return list(dict.fromkeys([*self.sensitive, *self.protected]))
 
     @property
     def columns(self) -> dict[str, str]:
@@ -226,29 +216,29 @@ class TableSchema:
         """Columns to read as strings from a CSV file: what looks like a number may be a category."""
         return [name for name, kind in self.columns.items() if kind != "number"]
 
-    def features_of(self, table: pd.DataFrame, unread: UnreadValues | None = None) -> pd.DataFrame:
+    def features_of(self, table: pd.DataFrame, unexpected: UnexpectedValues | None = None) -> pd.DataFrame:
         """Take what a model needs from a table with columns in any order, as numbers, dates and text.
 
         Parameters
         ----------
         table : data frame
             As a file gives it, typed or read as strings; categories of categorical columns come out as such.
-        unread : UnreadValues, optional
+        unexpected : UnexpectedValues, optional
             Counts what cannot be read and becomes a gap; one for all pieces of a file.
         """
         check_columns(table.columns, self.features, "which the model was fitted with")
         check_columns(table.columns, self.pooled, "which its pooled classifier is read from")
-        return self._read(table, self.columns, unread or UnreadValues())
+        return self._read(table, self.columns, unexpected or UnexpectedValues())
 
     def attributes_of(self, table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
         """Take sensitive attributes from a table; kinds that training did not settle are guessed."""
         check_columns(table.columns, names, "to audit by")
-        settled = {**self.features, **self.protected, **self.sensitive}
+        settled = {**self.features, **self.sensitive}
         kinds = {name: settled.get(name) or guess_kind(table[name], self.decimal) for name in names}
-        found = self._read(table, kinds, UnreadValues())
+        attributes = self._read(table, kinds, UnexpectedValues())
         # Features count flags as 1 and 0; people who read about groups want them as they were.
         flags = [name for name, kind in kinds.items() if kind == "flag"]
-        return found.assign(**{name: found[name].map({1.0: "True", 0.0: "False"}) for name in flags})
+        return attributes.assign(**{name: attributes[name].map({1.0: "True", 0.0: "False"}) for name in flags})
 
     def times_of(self, table: pd.DataFrame) -> "pd.Series[Any] | None":
         """When each row was observed; every row needs a time to be before or after the others."""
@@ -275,36 +265,37 @@ class TableSchema:
             )
         return values
 
-    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unread: UnreadValues) -> pd.DataFrame:
-        parts = {}
+    def fit_options(self, table: pd.DataFrame) -> dict[str, "pd.Series[Any]"]:
+        """Persons, times and weights of rows, as keyword arguments of `fit`; those that the table has columns for."""
+        columns = {
+            "persons": None if self.person is None else persons_of(table, self.person),
+            "time": self.times_of(table),
+            "sample_weight": self.weights_of(table),
+        }
+        return {name: values for name, values in columns.items() if values is not None}
+
+    def _read(self, table: pd.DataFrame, kinds: Mapping[str, str], unexpected: UnexpectedValues) -> pd.DataFrame:
+        columns = {}
         for name, kind in kinds.items():
-            values, strange = _finite(read_as(table[name], kind, self.decimal))
+            columns[name], unread = _finite(read_as(table[name], kind, self.decimal))
             # Words that were gaps in training still are, however many of them a file has.
-            strange = strange[~strange.isin(self.gap_words.get(name, ()))] if len(strange) else strange
-            unread.add(name, kind, int(values.notna().sum()) + len(strange), strange)
-            parts[name] = values
-        return pd.DataFrame(parts, index=table.index)
+            unread = unread[~unread.isin(self.gap_words.get(name, ()))] if len(unread) else unread
+            unexpected.add_unread(name, kind, int(columns[name].notna().sum()) + len(unread), unread)
+        return pd.DataFrame(columns, index=table.index)
 
     def stored(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return rows as a typed file is to hold them.
-
-        Whole numbers are whole, whatever they are for. Other numbers are floats if they are features or sensitive; all
-        other text stays as it is.
-        """
-        kinds = {**self.columns, **self.protected, **self.sensitive, **self.time}
+        """Return rows as a typed file is to hold them: whole numbers whole, other numbers floats, the rest as it is."""
+        kinds = {**self.columns, **self.sensitive, **self.time}
         kinds |= {} if self.weight is None else {self.weight: "number"}
-        parts = {}
-        for name, column in table.items():
-            number = kinds.get(str(name)) == "number"
-            parts[name] = column
-            if typed_kind(column) is None:
-                words = self.gap_words.get(str(name), ())
-                whole = _whole_numbers(with_gaps(column.where(~column.isin(words))) if number else column)
-                if whole is not None:
-                    parts[name] = whole
-                elif number:
-                    parts[name] = read_as(column, "number", self.decimal).values
-        return pd.DataFrame(parts, index=table.index)
+        typed = {}
+        for name in [str(name) for name in table if typed_kind(table[name]) is None]:
+            values = with_gaps(table[name].where(~table[name].isin(self.gap_words.get(name, ()))))
+            whole = _whole_numbers(values if kinds.get(name) == "number" else table[name])
+            if whole is not None:
+                typed[name] = whole
+            elif kinds.get(name) == "number":
+                typed[name] = read_as(values, "number", self.decimal).values
+        return table.assign(**typed)
 
 
 def _finite(reading: Reading) -> Reading:
@@ -325,45 +316,56 @@ def persons_of(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
     return as_categories(with_gaps(table[name]))
 
 
-def check_columns(there: Iterable[str], names: Iterable[str], what: str = "") -> None:
+def check_columns(columns: Iterable[str], names: Iterable[str], role: str = "") -> None:
     """Refuse names that a table does not have, with the most similar ones that it has."""
-    there = list(there)
-    missing = [name for name in names if name not in there]
+    columns = list(columns)
+    missing = [name for name in names if name not in columns]
     if missing:
-        like = get_close_matches(missing[0], there, n=1)
-        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(there)}."
+        like = get_close_matches(missing[0], columns, n=1)
+        hint = f"did you mean {quoted(like[0])}?" if like else f"its columns are {_named(columns)}."
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        role = f", {what}" if what else ""
+        role = f", {role}" if role else ""
         raise InputError(f"The table has no column {quoted(missing[0])}{more}{role}; {hint}")
-
-
-def _kinds_of_incumbent(
-    table: pd.DataFrame, score: str | None, decision: str | None, kinds: Mapping[str, str], decimal: str
-) -> dict[str, str]:
-    """Kinds of the columns of a score, which is a number, and of a decision, which is a label."""
-    found: dict[str, str] = {}
-    if score is not None:
-        if score == decision:
-            raise InputError(f"The column {quoted(score)} is either a score or a decision: name it once.")
-        unread = read_as(table[score], "number", decimal).unread
-        if len(unread):
-            raise InputError(f"The column {quoted(score)} holds {quoted(unread.iloc[0], 30)}: a score is a number.")
-        found[score] = "number"
-    if decision is not None:
-        found[decision] = "flag" if kinds[decision] == "flag" else "category"
-    return found
 
 
 def _whole_numbers(column: "pd.Series[Any]") -> "pd.Series[Any] | None":
     """Text as whole numbers, if that loses nothing (``007`` would lose its zeros); None if it does."""
     codes, values = distinct(column)
-    texts = [str(value) for value in values]
-    if not texts or not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", text, flags=re.ASCII) for text in texts):
+    if not all(re.fullmatch(r"0|-?[1-9]\d{0,18}", str(value), flags=re.ASCII) for value in values):
         return None
-    found = [int(text) for text in texts]
-    if max(map(abs, found)) >= 2**63:
+    whole = [int(value) for value in values]
+    if not whole or max(map(abs, whole)) >= 2**63:
         return None
-    return pd.Series(pd.array([*found, None], dtype="Int64")[codes], column.index, name=column.name)
+    return pd.Series(pd.array([*whole, None], dtype="Int64")[codes], column.index, name=column.name)
+
+
+def split_names(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Different names of columns, given one by one or joined by commas; a name that itself has a comma is one name.
+
+    Examples
+    --------
+    >>> split_names(["age,sex", "born, where"], ["age", "sex", "born, where"])
+    ['age', 'sex', 'born, where']
+    """
+    existing = set(columns)
+    split = ([entry] if entry in existing else [name.strip() for name in entry.split(",")] for entry in names)
+    return [name for name in dict.fromkeys(itertools.chain(*split)) if name]
+
+
+def _incumbent_kind(column: "pd.Series[Any]", target: "pd.Series[Any]", decimal: str) -> str:
+    """Kind of the column of a model in use: decisions are labels of the target, scores numbers from 0 to 1."""
+    classes = np.unique(read_labels(target))
+    if find_labels(column, classes)[1] is None:
+        return "flag" if guess_kind(column, decimal) == "flag" else "category"
+    scores, unread = read_as(column, "number", decimal)
+    wrong = pd.concat([unread.astype(object), scores[scores.notna() & ~scores.between(0, 1)].astype(object)])
+    if len(wrong):
+        raise InputError(
+            f"The column {quoted(column.name)} holds {quoted(wrong.iloc[0], 30)}: decisions of a model in use are "
+            f"labels of the target ({listed([quoted(label) for label in classes[:5]])}), its scores numbers from 0 to "
+            "1."
+        )
+    return "number"
 
 
 # ---- columns that say nothing ----
@@ -371,37 +373,30 @@ def _whole_numbers(column: "pd.Series[Any]") -> "pd.Series[Any] | None":
 
 def nothing_to_learn(column: "pd.Series[Any]", name: str, kind: str) -> str | None:
     """Why a column is left out of training: it says nothing, or which row or person it is; None if it is kept."""
-    known = column.dropna()
-    n_values = known.nunique()
+    values = column.dropna()
+    n_values = values.nunique()
     if n_values < 2:
-        return "only one value" if len(known) else "no values"
-    if len(known) < _ROWS_TO_JUDGE_BY:
+        return "only one value" if len(values) else "no values"
+    if len(values) < _ROWS_TO_JUDGE_BY:
         return None
-    whole = kind == "category" or (kind == "number" and bool((known == np.floor(known)).all()))
+    is_whole = kind == "category" or (kind == "number" and bool((values == np.floor(values)).all()))
     # A model that knows who a person is recognises them in the test rows, and learns numbers instead of what people do.
     # Only columns that are called an id: whole numbers of a price index repeat as well. And a shop with 40 numbers in
     # 1,000 rows is a category; 200 customers in 1,000 rows are customers.
-    many = max(_ROWS_TO_JUDGE_BY, _SHARED_SHARE * len(known)) <= n_values < len(known)
-    if whole and many and _is_called_id(name):
+    words = _words(name)
+    # customer_id, customerId, Customer ID, id_customer.
+    is_called_id = "id" in (*words[:1], *words[-1:]) or words[-1:] in (["uuid"], ["guid"])
+    is_shared = max(_ROWS_TO_JUDGE_BY, _SHARED_SHARE * len(values)) <= n_values < len(values)
+    if is_whole and is_shared and is_called_id:
         return SHARED
-    if n_values == len(known) and whole and (kind == "category" or _counts_rows(known, name)):
-        return "a different value in every row"
-    if kind != "category" or n_values <= _UNIQUE_SHARE * len(known):
+    if n_values == len(values) and is_whole:
+        is_called_key = words[-1:] in (["key"], ["index"], ["number"], ["nr"], ["no"])
+        # Whole numbers, all different, may be amounts: they only count the rows if they are ascending, or called so.
+        if kind == "category" or is_called_id or is_called_key or values.is_monotonic_increasing:
+            return "a different value in every row"
+    if kind != "category" or n_values <= _UNIQUE_SHARE * len(values):
         return None
-    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(known)) else None
-
-
-def _counts_rows(known: "pd.Series[Any]", name: str) -> bool:
-    """Whether whole numbers, all different, only identify the rows: they are ascending, or called an id."""
-    words = _words(name)
-    called = bool(words) and words[-1] in ("key", "index", "number", "nr", "no")
-    return called or _is_called_id(name) or bool(known.is_monotonic_increasing)
-
-
-def _is_called_id(name: str) -> bool:
-    """Whether a name is one of customer_id, customerId, Customer ID or id_customer."""
-    words = _words(name)
-    return bool(words) and ("id" in (words[0], words[-1]) or words[-1] in ("uuid", "guid"))
+    return "too many different values" if n_values >= min(_MANY_VALUES, 0.9 * len(values)) else None
 
 
 def _may_be_code(column: "pd.Series[Any]", name: str) -> bool:
@@ -436,22 +431,22 @@ def predicts(feature: NDArray[np.intp], outcome: NDArray[np.intp]) -> bool:
     """Whether a small tree on one column predicts another almost perfectly, on rows that it was not fitted on."""
     from sklearn.tree import DecisionTreeClassifier
 
-    fitted, asked = slice(0, None, 2), slice(1, None, 2)
-    if len(np.unique(outcome[fitted])) < 2:
+    training, test = slice(0, None, 2), slice(1, None, 2)
+    if len(np.unique(outcome[training])) < 2:
         return False
-    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(feature[fitted, None], outcome[fitted])
-    right = (tree.predict(feature[asked, None]) == outcome[asked]).mean()
-    usual = np.unique(outcome[asked], return_counts=True)[1].max() / len(outcome[asked])
-    return bool(right >= _LEAST_ACCURACY and 1 - right <= _LARGEST_SHARE_OF_ERRORS * (1 - usual))
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(feature[training, None], outcome[training])
+    accuracy = (tree.predict(feature[test, None]) == outcome[test]).mean()
+    majority = np.unique(outcome[test], return_counts=True)[1].max() / len(outcome[test])
+    return bool(accuracy >= _LEAST_ACCURACY and 1 - accuracy <= _LARGEST_SHARE_OF_ERRORS * (1 - majority))
 
 
 # ---- in words ----
 
 
-def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
-    """Say what was guessed about columns, and what roles mean; columns of `said` need no reason to be left out."""
+def _sentences(schema: TableSchema) -> list[str]:
+    """Say what was guessed about columns, and what roles mean."""
     sentences = []
-    guessed = {name: reason for name, reason in schema.left_out.items() if name not in said}
+    guessed = {name: reason for name, reason in schema.left_out.items() if reason != _DROPPED}
     for reason in dict.fromkeys(guessed.values()):
         names = [name for name, why in guessed.items() if why == reason]
         sentences.append(f"Left out, {reason}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
@@ -462,12 +457,9 @@ def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
             heading = headings.get(kind) or f"Dates ({date_words(kind)})"
             sentences.append(f"{heading}: {_named(names, _MOST_NAMES_IN_NOTES)}.")
     for name, words in schema.gap_words.items():
-        shown = " and ".join(quoted(word, 30) for word in words)
-        sentences.append(f"Counted as missing in {clipped(name, 40)}: {shown}.")
+        sentences.append(f"Counted as missing in {clipped(name, 40)}: {' and '.join(quoted(w, 30) for w in words)}.")
     if schema.sensitive:
         sentences.append(f"Kept out of training, used in the audit: {_named(list(schema.sensitive))}.")
-    if schema.protected:
-        sentences.append(f"Kept out of training, shown to the guard: {_named(list(schema.protected))}.")
     if schema.person is not None:
         sentences.append(
             f"Kept out of training: {clipped(schema.person, 40)}. Rows that share its value belong to one person and "
@@ -487,6 +479,5 @@ def _sentences(schema: TableSchema, said: set[str]) -> list[str]:
 
 def _named(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """List of names, cut where it gets long."""
-    shown = [clipped(name, 40) for name in names[:most]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(clipped(name, 40) for name in names[:most]) + more

@@ -105,10 +105,10 @@ class TableWriter:
         table = table.astype(dict.fromkeys(encoded, object))
         if self._parquet is None:
             schema = pa.Table.from_pandas(table, preserve_index=False).schema
-            for place, kind in enumerate(schema.types):
+            for position, kind in enumerate(schema.types):
                 # A column without values so far must take text later; all other types are known from the start.
                 if pa.types.is_null(kind):
-                    schema = schema.set(place, schema.field(place).with_type(pa.string()))
+                    schema = schema.set(position, schema.field(position).with_type(pa.string()))
             self._parquet = self._stack.enter_context(pa.parquet.ParquetWriter(self._target, schema))
         self._parquet.write_table(pa.Table.from_pandas(table, schema=self._parquet.schema, preserve_index=False))
 

@@ -205,8 +205,13 @@ def _bunch(dataset: Dataset, table: pd.DataFrame, y: pd.Series, sensitive: pd.Da
         raise InputError(f"remove must be 'paper' or 'all', got {remove!r}.")
     excluded = dataset.sensitive if remove == "all" else (dataset.paper_attribute,)
     X = table.drop(columns=[name for name in excluded if name in table])
-    about = {"feature_names": list(X.columns), "DESCR": describe(dataset)}
-    return Bunch(X=X, y=y.astype(int).rename("y"), sensitive_features=sensitive, **about)
+    return Bunch(
+        X=X,
+        y=y.astype(int).rename("y"),
+        sensitive_features=sensitive,
+        feature_names=list(X.columns),
+        DESCR=describe(dataset),
+    )
 
 
 def describe(dataset: Dataset) -> str:

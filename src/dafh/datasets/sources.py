@@ -116,18 +116,18 @@ def _from_publisher(file: RawFile, timeout: float) -> bytes:
 
 def _from_package_index(file: RawFile, timeout: float) -> bytes:
     archive = zipfile.ZipFile(io.BytesIO(_wheel(_package_index(), file.package, timeout)))
-    parts = [archive.read(member) for member in file.members]
-    return parts[0] if len(parts) == 1 else rebuild_bank([gzip.decompress(part).decode() for part in parts])
+    contents = [archive.read(member) for member in file.members]
+    return contents[0] if len(contents) == 1 else rebuild_bank([gzip.decompress(c).decode() for c in contents])
 
 
 def _package_index() -> str:
     """Address of the user's package index, as pip or uv is told it."""
-    if told := os.environ.get("PIP_INDEX_URL") or os.environ.get("UV_DEFAULT_INDEX"):
-        return told
-    asked = [sys.executable, "-m", "pip", "config", "list"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
-    found = re.search(r"^global\.index-url='(.+)'$", done.stdout, flags=re.MULTILINE)
-    return found[1] if found else _DEFAULT_INDEX
+    if index := os.environ.get("PIP_INDEX_URL") or os.environ.get("UV_DEFAULT_INDEX"):
+        return index
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    settings = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS).stdout
+    match = re.search(r"^global\.index-url='(.+)'$", settings, flags=re.MULTILINE)
+    return match[1] if match else _DEFAULT_INDEX
 
 
 @cached
@@ -143,14 +143,14 @@ def _wheel(index: str, package: str, timeout: float) -> bytes:
     raise OSError(f"no {filename} there")
 
 
-def rebuild_bank(parts: list[str]) -> bytes:
+def rebuild_bank(files: list[str]) -> bytes:
     """Join two parts of Bank in the publisher's order and format: text in quotes, numbers bare, semicolons.
 
     The csv module could not write it: the file has quotes around text but none around numbers, and the parts hold
     both as text.
     """
-    rows = [row for part in parts for row in list(csv.reader(io.StringIO(part)))[1:]]
-    header = next(csv.reader(io.StringIO(parts[0])))[1:-1]
+    rows = [row for file in files for row in list(csv.reader(io.StringIO(file)))[1:]]
+    header = next(csv.reader(io.StringIO(files[0])))[1:-1]
 
     def written(value: str) -> str:
         return value if value.lstrip("-").isdigit() else f'"{value}"'

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers import Classifier, check_threshold, decide, to_probabilities
-from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, divide_rows
+from dafh.estimators.guarded import PROOF_SHARE, GuardedMixin, hold_out_for_proof
 from dafh.estimators.learning import LearnedGroups, check_jax_is_installed, learn_groups
 from dafh.estimators.pooled import (
     FITTED_MODEL,
@@ -32,13 +32,13 @@ from dafh.estimators.pooled import (
 from dafh.evaluation.compared import ComparedRows, PairedDecisions
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import Costs, LossName
-from dafh.exceptions import GroupsEncodeLabelWarning, InputError
+from dafh.exceptions import GroupsEncodeLabelWarning, InputError, WorseServedWarning
 from dafh.frames import PlainTable, Table, is_frame
 from dafh.groups.recipe import Recipe
 from dafh.groups.summary import ExceptionSummary
 from dafh.groups.trained import ExceptionModel, TrainedGroups
 from dafh.incumbents import Incumbent
-from dafh.large import gather_rows, refit_on_all_rows
+from dafh.large import TrainingRows, gather_rows, refit_on_all_rows
 from dafh.linear.threads import one_thread
 from dafh.rows import EncodedRows, LabelledRows, TableEncoding, check_table_for_pooled
 from dafh.validation import (
@@ -222,10 +222,9 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         largest_weight: float | None = None,
         guard_features: Table | None = None,
+        sensitive_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
-        X_calibration: Table | None = None,
-        y_calibration: ArrayLike | None = None,
     ) -> Self:
         """Fit the pooled classifier, learn groups and their classifiers, and let the guard decide who serves whom.
 
@@ -237,8 +236,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         X : data frame or array of shape (n, d), or rows elsewhere
             Numbers, dates, flags, categories or text; missing values where there are some. Elsewhere are files (a path,
             a pattern such as ``"rows/*.parquet"``, a folder, or a list of them), a ``pyarrow.dataset.Dataset`` and a
-            Dask data frame; `y`, `sample_weight`, `guard_features`, `persons` and `time` are then names of columns, and
-            all other columns are features.
+            Dask data frame; `y`, `sample_weight`, `guard_features`, `sensitive_features`, `persons` and `time` are then
+            names of columns, and all other columns are features.
         y : array of shape (n,)
             Labels of any type, two or more different ones.
         sample_weight : array of shape (n,), optional
@@ -250,14 +249,15 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         guard_features : data frame, series or array with n rows, optional
             Attributes such as sex and age, which training never sees. A group keeps its own classifier only if the
             guard finds no subgroup that they define (one attribute at a time) harmed in it.
+        sensitive_features : data frame, series or array with n rows, optional
+            Attributes such as sex and age, which neither training nor the guard sees. A `WorseServedWarning` names the
+            groups that they define and that the fitted model serves worse than the pooled classifier, on held-out rows
+            and by any of `guard_losses` (with p ≤ 0.05 each).
         persons : array of shape (n,), optional
             Identifier of the person that each row belongs to, if persons have several rows. A person's rows are never
             on both sides of a split, and the guard counts persons.
         time : array of shape (n,), optional
             When each row was observed, as numbers or dates. The latest rows are then held out, instead of random ones.
-        X_calibration, y_calibration : like X and y, optional
-            Rows for the guard, and for nothing else. Without them it uses a part of X. Where these rows have guard
-            features, persons or weights, fit with ``guard=None``, and pass them all to `recalibrate`.
 
         Returns
         -------
@@ -265,64 +265,38 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self), one_thread():
             check_parameters(self, self._constraints)
-            recipe = (Recipe() if self.recipe is None else self.recipe).check()
             if self.method == "network":
                 check_jax_is_installed()
-            self._check_calibration(X_calibration, y_calibration, guard_features, persons)
-            # One stream for each purpose: holding out other rows must not change the random start of a network.
-            entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-            start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
-            pooled_seed, sample_seed = (int(seed.generate_state(1)[0]) for seed in seeds)
+            attributes = self._join_attributes(X, guard_features, sensitive_features)
+            streams = RandomStreams.of(self.random_state)
             training = gather_rows(
                 self._check_training_rows,
                 X,
                 y,
-                held_out=PROOF_SHARE if self.guard == "proof" and X_calibration is None else 0.0,
-                seed=sample_seed,
+                held_out=PROOF_SHARE if self.guard == "proof" else 0.0,
+                seed=streams.sample,
                 sample_weight=sample_weight,
-                guard_features=guard_features,
+                guard_features=attributes.table,
                 persons=persons,
                 time=time,
             )
-            self._check_losses()
-            threshold = self._requested_threshold()
-            judges = training.judges
-            if X_calibration is not None and y_calibration is not None:
-                judges = self._check_more(X_calibration, y_calibration)
-            rng = np.random.default_rng(folds)
-            rows = training.few
+            rows, judges = training.few, training.judges
             if training.blocks is None:
                 # Before anything is fitted: rows that are to prove something must be new to the pooled classifier too.
-                rows, judges = divide_rows(rows, judges, self.guard, rng)
+                rows, judges = hold_out_for_proof(rows, self.guard, streams.folds)
+            self._check_losses()
             self._keep_largest_weight(largest_weight, rows)
-            unfitted = resolve_pooled(self.pooled, threshold, rows)
-            features = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
-            pooled = fit_pooled(unfitted, rows, pooled_seed, training.whole, features, self.method == "network")
-            learned = learn_groups(
-                rows,
-                unfitted,
-                pooled,
-                method=self.method,
-                n_groups=None if self.n_groups == "auto" else self.n_groups,
-                recipe=recipe,
-                calibrates=self.guard is not None and judges is None,
-                threshold=threshold,
-                rng=rng,
-                seeds=(start, batches),
-                verbose=self.verbose,
-            )
-            if training.blocks is not None and isinstance(learned.model, ExceptionModel):
-                foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
-                as_frame = hasattr(self, "feature_names_in_")
-                groups = refit_on_all_rows(training, pooled, learned, foreign, self.classes_, as_frame=as_frame)
-                learned = learned if groups is None else replace(learned, model=groups)
+            unfitted = resolve_pooled(self.pooled, self._requested_threshold(), rows)
+            pooled, learned = self._learn(unfitted, rows, training, streams, has_judges=judges is not None)
             self._set_fitted(pooled, learned)
             self._check_losses(self.threshold_)
-            judged = None
-            if self.guard is not None:
-                judged = learned.judged() if judges is None else self._compare(judges)
-            self._judge(judged, cross_fitted=judges is None)
+            compared = None
+            if self.guard is not None or attributes.sensitive:
+                compared = learned.judged() if judges is None else self._compare(judges)
+            losers = self._judge(compared, attributes, cross_fitted=judges is None)
         # Outside of the block above: a warning that is turned into an error must not undo the fit.
+        if losers:
+            warnings.warn(losers, WorseServedWarning, stacklevel=2)
         training.warn_if_sampled(unfitted, self.method_)
         if self.label_information_ > _LABEL_LIKE:
             warnings.warn(
@@ -362,6 +336,33 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         if threshold is not None:
             check_threshold(threshold, len(self.classes_))
         return threshold
+
+    def _learn(
+        self, unfitted: Any, rows: LabelledRows, training: TrainingRows, streams: "RandomStreams", *, has_judges: bool
+    ) -> tuple[PooledFit, LearnedGroups]:
+        """Fit the pooled classifier, then groups and their classifiers; on all rows, where `rows` are a sample."""
+        recipe = (Recipe() if self.recipe is None else self.recipe).check()
+        features = self.feature_names_in_ if rows.X.shape[1] > self.n_features_in_ else None
+        pooled = fit_pooled(unfitted, rows, streams.pooled, training.whole, features, self.method == "network")
+        learned = learn_groups(
+            rows,
+            unfitted,
+            pooled,
+            method=self.method,
+            n_groups=None if self.n_groups == "auto" else self.n_groups,
+            recipe=recipe,
+            calibrates=self.guard is not None and not has_judges,
+            threshold=self._requested_threshold(),
+            rng=streams.folds,
+            seeds=streams.network,
+            verbose=self.verbose,
+        )
+        if training.blocks is not None and isinstance(learned.model, ExceptionModel):
+            foreign = partial(pooled_logits, pooled.model, classes=self.classes_)
+            as_frame = hasattr(self, "feature_names_in_")
+            groups = refit_on_all_rows(training, pooled, learned, foreign, self.classes_, as_frame=as_frame)
+            learned = learned if groups is None else replace(learned, model=groups)
+        return pooled, learned
 
     def _set_fitted(self, pooled: PooledFit, learned: LearnedGroups) -> None:
         """Set all fitted attributes but those of the guard."""
@@ -547,6 +548,27 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         """
         copy: DAFHClassifier = super().__sklearn_clone__()
         return copy.set_params(pooled=self.pooled) if stays_fitted(self.pooled) else copy
+
+
+class RandomStreams(NamedTuple):
+    """Random numbers by purpose: holding out other rows must not change the random start of a network."""
+
+    folds: np.random.Generator
+    """Draws the rows that are held out."""
+    network: tuple[np.random.SeedSequence, np.random.SeedSequence]
+    """For its start, and for its batches."""
+    pooled: int
+    """Seed of a pooled classifier that is fitted here."""
+    sample: int
+    """Seed of the sample of more rows than fit into memory."""
+
+    @classmethod
+    def of(cls, random_state: RandomState) -> Self:
+        """Spawn them from what the user gave."""
+        entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
+        start, folds, batches, *seeds = np.random.SeedSequence(entropy).spawn(5)
+        pooled, sample = (int(seed.generate_state(1)[0]) for seed in seeds)
+        return cls(np.random.default_rng(folds), (start, batches), pooled, sample)
 
 
 def _common_shift(correction: NDArray[np.float64]) -> float:

@@ -1,5 +1,6 @@
 """DecoupledClassifier: one copy of any classifier for every part of any partition."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,10 +14,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.classifiers import Classifier, class_probabilities, fit_clone, fit_group, seeded, stratified_folds
-from dafh.estimators.guarded import GuardedMixin, divide_rows
+from dafh.estimators.guarded import GuardedMixin, hold_out_for_proof
 from dafh.evaluation.compared import ComparedRows, PairedDecisions
 from dafh.evaluation.guard import GuardKind
 from dafh.evaluation.losses import LossName
+from dafh.exceptions import WorseServedWarning
 from dafh.frames import Table, check_sensitive_features, is_frame, take_rows
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, ClusterPartition, Partition
@@ -154,8 +156,6 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         guard_features: Table | None = None,
         persons: ArrayLike | None = None,
         time: ArrayLike | None = None,
-        X_calibration: Table | None = None,
-        y_calibration: ArrayLike | None = None,
     ) -> Self:
         """Divide the rows, then fit the pooled classifier and one per group.
 
@@ -164,14 +164,16 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         X : array or numeric data frame of shape (n, d)
         y : array of shape (n,)
         sensitive_features : data frame, series or array with n rows, optional
-            For partitions that need it; never seen by the classifiers.
+            For partitions that need it; never seen by the classifiers. With a guard, a `WorseServedWarning` names the
+            groups that they define and that lose, as in `DAFHClassifier`.
         sample_weight : array of shape (n,), optional
-        largest_weight, guard_features, persons, time, X_calibration, y_calibration : optional
+        largest_weight, guard_features, persons, time : optional
             As in `DAFHClassifier`.
         """
         with unchanged_on_error(self):
             check_parameters(self, self._constraints)
-            self._check_calibration(X_calibration, y_calibration, guard_features, persons, sensitive_features)
+            # Without a guard no row is compared, and nobody can be named.
+            attributes = self._join_attributes(X, guard_features, None if self.guard is None else sensitive_features)
             rows = LabelledRows.check(
                 self,
                 X,
@@ -179,32 +181,31 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
                 numbers=True,
                 sample_weight=sample_weight,
                 sensitive_features=sensitive_features,
-                guard_features=guard_features,
+                guard_features=attributes.table,
                 persons=persons,
                 time=time,
             )
             self.classes_ = rows.classes
             self._keep_largest_weight(largest_weight, rows)
             self._check_losses()
-            judges = None
-            if X_calibration is not None and y_calibration is not None:
-                judges = self._check_more(X_calibration, y_calibration)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
             # The same seed for all: with equal rows, two copies are then equal classifiers.
             pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
             partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
-            rows, judges = divide_rows(rows, judges, self.guard, np.random.default_rng(seed))
+            rows, judges = hold_out_for_proof(rows, self.guard, np.random.default_rng(seed))
             self.partition_ = partition.fit(rows.numbers, rows.y, rows.sensitive, rows.weight)
             self.n_groups_ = self.partition_.n_groups_
             group = self.partition_.assign(rows.numbers, rows.sensitive)
             self.pooled_, self._own_estimators = self._fit_models(pooled, estimator, rows, group)
-            judged = None
+            compared = None
             if self.guard is not None and judges is not None:
-                judged = self._compare(judges)
+                compared = self._compare(judges)
             elif self.guard is not None:
-                judged = self._cross_fit(pooled, estimator, rows, group, seed)
-            self._judge(judged, cross_fitted=judges is None)
+                compared = self._cross_fit(pooled, estimator, rows, group, seed)
+            losers = self._judge(compared, attributes, cross_fitted=judges is None)
+        if losers:
+            warnings.warn(losers, WorseServedWarning, stacklevel=2)
         return self
 
     def _check_more(self, X: Table, y: ArrayLike, **attributes: Any) -> LabelledRows:

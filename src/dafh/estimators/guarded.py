@@ -1,42 +1,114 @@
 """The guard in a fit: which rows judge, which losses count, and who serves; the same for both estimators."""
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dafh.evaluation.compared import ComparedRows, check_largest_weight
-from dafh.evaluation.guard import GuardKind, GuardReport, choose_servers
-from dafh.evaluation.losses import LOSS_NAMES, Loss, check_losses
-from dafh.exceptions import InputError
-from dafh.frames import Table
+from dafh.evaluation.guard import ALL_ROWS, GuardKind, GuardReport, check_servers, choose_servers
+from dafh.evaluation.losses import LOSS_NAMES, TITLES, Loss, check_losses, level_in_words
+from dafh.exceptions import InputError, WorseServedWarning
+from dafh.frames import Table, check_attributes
 from dafh.large import as_blocks, fresh_rows
-from dafh.rows import LabelledRows, refuse_training_rows, set_rows_aside
+from dafh.rows import LabelledRows, set_rows_aside
+from dafh.text import quoted
 from dafh.validation import NOTHING, Constraints, check_parameters, instance_of, number, one_of, sequence_of
 
 PROOF_SHARE = 0.2
 """Share of the rows that "proof" holds out of everything: only they can show anything."""
 # A cut-off that was estimated from decisions may miss one half by this much.
 _LIKE_ONE_HALF = 0.01
+# A sensitive group is named if its loss is higher with p ≤ 0.05. Not corrected for the number of groups, unlike the
+# audit: this asks for a look, and one group too many costs less than one too few.
+_LOSES, _MOST_NAMED = 0.05, 5
 
 
-def divide_rows(
-    rows: LabelledRows, judges: LabelledRows | None, guard: GuardKind | None, rng: np.random.Generator
+def hold_out_for_proof(
+    rows: LabelledRows, guard: GuardKind | None, rng: np.random.Generator
 ) -> tuple[LabelledRows, LabelledRows | None]:
-    """Rows to train on, and rows that judge the final model: the user's, or those that "proof" holds out.
+    """Rows to train on, and rows that judge the final model, which only "proof" holds out.
 
     None are left to judge where a class is rare: nothing is proved then, and the pooled classifier serves.
     """
-    if judges is not None:
-        refuse_training_rows(judges, rows)
-    if guard != "proof" or judges is not None:
-        return rows, judges
+    if guard != "proof":
+        return rows, None
     training, held_out = set_rows_aside(rows.label, PROOF_SHARE, rng, person=rows.person, time=rows.time)
     return rows.take(training), rows.take(held_out)
+
+
+@dataclass(frozen=True, eq=False)
+class RowAttributes:
+    """Attributes of rows that training never sees: those the guard protects, and those that `fit` says who loses by.
+
+    They are one table on the way through a fit, so that an attribute with both purposes is stored once.
+    """
+
+    table: Any = None
+    """A data frame, or names of columns where rows are read in blocks; None without attributes."""
+    guard: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+
+    @classmethod
+    def join(cls, X: Any, guard_features: Any, sensitive_features: Any) -> "RowAttributes":
+        """Join what `fit` was given; a column with one name in both must hold the same values."""
+        if sensitive_features is None and guard_features is None:
+            return cls()
+        if as_blocks(X) is not None:
+            guard, sensitive = (
+                (names,) if isinstance(names, str) else tuple(() if names is None else names)
+                for names in (guard_features, sensitive_features)
+            )
+            return cls(tuple(dict.fromkeys((*guard, *sensitive))), guard, sensitive)
+        n_rows, tables = X.shape[0] if hasattr(X, "shape") else len(X), []
+        for name, values in {"guard_features": guard_features, "sensitive_features": sensitive_features}.items():
+            tables.append(pd.DataFrame() if values is None else check_attributes(values, n_rows, name))
+        guarded, audited = tables
+        shared = [name for name in audited if name in guarded]
+        differing = [name for name in shared if not guarded[name].equals(audited[name])]
+        if differing:
+            raise InputError(
+                f"guard_features and sensitive_features differ in the column {quoted(differing[0])}: rename one."
+            )
+        table = pd.concat([guarded, audited.drop(columns=shared)], axis=1)
+        return cls(table, *(tuple(map(str, attributes.columns)) for attributes in (guarded, audited)))
+
+    def of(self, rows: ComparedRows, names: tuple[str, ...]) -> ComparedRows:
+        """Rows with some of the attributes only."""
+        if rows.attributes is None or not names:
+            return replace(rows, attributes=None)
+        table = rows.attributes.set_axis(list(dict.fromkeys((*self.guard, *self.sensitive))), axis=1)
+        return replace(rows, attributes=table[list(names)])
+
+
+def who_loses(rows: ComparedRows, serves: NDArray[np.intp], losses: Sequence[Loss]) -> str | None:
+    """Name the groups of the rows' attributes that the fitted model serves worse than the pooled classifier.
+
+    Largest harm first. None where nobody is shown to lose: for one group alone, by a one-sided test.
+    """
+    if rows.attributes is None or not len(rows.group):
+        return None
+    every, one_group = np.arange(len(rows.group)), np.zeros(len(rows.group), np.intp)
+    served_right = rows.right[every, serves[rows.group]]
+    served = replace(rows, right=np.column_stack([served_right, rows.right[:, -1]]), group=one_group, own=one_group[:1])
+    checks = check_servers(served, losses, one_group[:1], margin=0.0)
+    losers = checks[(checks["part"] != ALL_ROWS) & (checks["p_worse"] <= _LOSES)].sort_values("gain", kind="stable")
+    if not len(losers):
+        return None
+    columns = (losers[name].head(_MOST_NAMED) for name in ("part", "loss", "own_loss", "pooled_loss", "rows"))
+    named = [
+        f"{group} ({TITLES[loss]} {level_in_words(loss, own)} instead of {level_in_words(loss, pooled)}, {size:,} rows)"
+        for group, loss, own, pooled, size in zip(*columns, strict=True)
+    ]
+    more = len(losers) - len(named)
+    tail = f"; and {more} more" if more else ""
+    return f"Worse off than with the pooled classifier, on held-out rows: {'; '.join(named)}{tail}."
 
 
 class GuardedMixin(BaseEstimator):
@@ -78,22 +150,11 @@ class GuardedMixin(BaseEstimator):
     def _apply_serving(self) -> None:
         raise NotImplementedError
 
-    def _check_calibration(
-        self, X: Table | None, y: ArrayLike | None, guard_features: Table | None, *attributes: Table | None
-    ) -> None:
-        """Refuse what the guard cannot use, before any work is done."""
-        if (X is None) != (y is None):
-            raise InputError("X_calibration and y_calibration belong together: give both or neither.")
-        if self.guard is None and (X is not None or guard_features is not None):
-            raise InputError(
-                "The guard is off and takes neither calibration rows nor guard_features: set guard to 'evidence' or "
-                "'proof'."
-            )
-        if X is not None and any(values is not None for values in (guard_features, *attributes)):
-            raise InputError(
-                "Calibration rows with attributes (guard_features, persons, sensitive_features) go to recalibrate: fit "
-                "with guard=None, then set_params(guard=...), and pass them and their attributes to recalibrate."
-            )
+    def _join_attributes(self, X: Any, guard_features: Any, sensitive_features: Any) -> RowAttributes:
+        """Attributes of the rows of a fit; refuse what the guard cannot use, before any work is done."""
+        if self.guard is None and guard_features is not None:
+            raise InputError("The guard is off and takes no guard_features: set guard to 'evidence' or 'proof'.")
+        return RowAttributes.join(X, guard_features, sensitive_features)
 
     def _check_losses(self, cutoff: float = 0.5) -> None:
         """Set the losses that must not get worse; they need two classes, unless it is the error rate alone.
@@ -117,23 +178,28 @@ class GuardedMixin(BaseEstimator):
         check_largest_weight(largest, rows.weight)
         self.largest_weight_ = None if largest is None else float(largest)
 
-    def _judge(self, rows: ComparedRows | None, *, cross_fitted: bool = False) -> None:
-        """Let the guard decide who serves whom; without rows it is off."""
+    def _judge(self, rows: ComparedRows | None, attributes: RowAttributes, *, cross_fitted: bool = False) -> str | None:
+        """Let the guard decide who serves whom, if it is on; return a sentence if sensitive groups lose by it."""
         if rows is None:
-            return self._serve(None)
-        assert self.guard is not None
-        report = choose_servers(
-            replace(rows, largest_weight=self.largest_weight_ or 0.0),
-            kind=self.guard,
-            level=self.guard_level,
-            margin=self.guard_margin,
-            losses=self.losses_,
-            cross_fitted=cross_fitted,
-        )
-        # The cost that a cut-off implies is told where nobody has asked for it.
-        implied = [loss.costs for loss in self.losses_ if loss.costs is not None and self.costs is None]
-        notes = tuple(costs.in_words() for costs in implied if costs.fp != costs.fn)
-        return self._serve(replace(report, notes=(*notes, *report.notes)))
+            self._serve(None)
+            return None
+        report = None
+        if self.guard is not None:
+            guarded = attributes.of(rows, attributes.guard)
+            report = choose_servers(
+                replace(guarded, largest_weight=self.largest_weight_ or 0.0),
+                kind=self.guard,
+                level=self.guard_level,
+                margin=self.guard_margin,
+                losses=self.losses_,
+                cross_fitted=cross_fitted,
+            )
+            # The cost that a cut-off implies is told where nobody has asked for it.
+            implied = [loss.costs for loss in self.losses_ if loss.costs is not None and self.costs is None]
+            notes = tuple(costs.in_words() for costs in implied if costs.fp != costs.fn)
+            report = replace(report, notes=(*notes, *report.notes))
+        self._serve(report)
+        return who_loses(attributes.of(rows, attributes.sensitive), self.serves_, self.losses_)
 
     def _serve(self, report: GuardReport | None) -> None:
         """Serve as a report says; without one, every classifier serves its own group."""
@@ -164,7 +230,7 @@ class GuardedMixin(BaseEstimator):
         y : array of shape (n,)
             Labels that the classifier knows.
         sensitive_features : data frame, series or array with n rows, optional
-            For models whose groups depend on them.
+            For models whose groups depend on them; the groups that they define are named if they lose, as by `fit`.
         sample_weight : array of shape (n,), optional
         largest_weight : float, optional
             As in `fit`; by default that of `fit`, if it was given there.
@@ -177,14 +243,17 @@ class GuardedMixin(BaseEstimator):
         check_parameters(self, self._constraints)  # They may have changed since fit.
         if self.guard is None:
             raise InputError("The guard is off: set_params(guard='evidence') or 'proof' first.")
-        attributes = {"sample_weight": sample_weight, "guard_features": guard_features, "persons": persons}
+        attributes = RowAttributes.join(X, guard_features, sensitive_features)
+        options = {"sample_weight": sample_weight, "guard_features": attributes.table, "persons": persons}
         blocks = as_blocks(X)
         if blocks is not None:
-            X, y, attributes = fresh_rows(blocks, y, **attributes)
-        if sensitive_features is not None:
-            attributes["sensitive_features"] = sensitive_features
-        rows = self._check_more(X, y, **attributes)
+            X, y, options = fresh_rows(blocks, y, **options)
+        elif sensitive_features is not None:
+            options["sensitive_features"] = sensitive_features
+        rows = self._check_more(X, y, **options)
         self._keep_largest_weight(self.largest_weight_ if largest_weight is None else largest_weight, rows)
         self._check_losses(getattr(self, "threshold_", 0.5))
-        self._judge(self._compare(rows))
+        losers = self._judge(self._compare(rows), attributes)
+        if losers:
+            warnings.warn(losers, WorseServedWarning, stacklevel=2)
         return self

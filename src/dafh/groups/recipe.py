@@ -65,12 +65,11 @@ class Recipe(BaseEstimator):
     ----------
     group_hidden : sequence of int, default=(64,)
         Widths of the hidden layers of the group network.
-    start : {"exceptions", "clusters", "errors", "pooled", "cold"}, default="exceptions"
+    start : {"exceptions", "pooled", "cold"}, default="exceptions"
         What groups start from, which the group network first learns to tell, with a correction fitted in each.
-        "exceptions": a list of exceptions, where there is one, and otherwise as with "pooled". "clusters": K-means on
-        the columns, after GEORGE. "errors": the rows that the pooled classifier gets wrong, after Antigone; for two
-        groups. "pooled": groups start at random, and every own classifier as the pooled classifier plus noise. "cold":
-        all start at random, and own classifiers do not contain the pooled one, as in the paper.
+        "exceptions": a list of exceptions, where there is one, and otherwise as with "pooled". "pooled": groups start
+        at random, and every own classifier as the pooled classifier plus noise. "cold": all start at random, and own
+        classifiers do not contain the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
         least 1). The first replica that starts from exceptions has none.
@@ -136,7 +135,7 @@ class Recipe(BaseEstimator):
     """
 
     group_hidden: Sequence[int] = _setting((64,), _WIDTHS)
-    start: str = _setting("exceptions", one_of("exceptions", "clusters", "errors", "pooled", "cold"))
+    start: str = _setting("exceptions", one_of("exceptions", "pooled", "cold"))
     noise: Varied = _setting(0.02, *_VARIED)
     surrogate: str | Callable[..., Any] = _setting("margin", one_of("margin", "paper", "printed"), _FUNCTION)
     temperature: Varied = _setting(3.0, *_VARIED)
