@@ -2,8 +2,6 @@
 
 import os
 import signal
-import threading
-import time
 
 import pandas as pd
 import pytest
@@ -54,36 +52,6 @@ def test_a_killed_worker_changes_nothing(two_workers, small_sample):
     assert len(passes) > 2
     assert_same_model(in_memory(5000), model, table[FEATURES])
     two_workers.wait_for_workers(2, timeout=30)
-
-
-@pytest.mark.slow
-def test_two_fits_run_at_a_time(two_workers, small_sample):
-    table, models = grouped_table(5000), {}
-
-    def fit(name):
-        models[name] = fitted(dd.from_pandas(table, npartitions=3, sort=False))
-
-    threads = [threading.Thread(target=fit, args=(name,)) for name in ("one", "other")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(models) == 2
-    for model in models.values():
-        assert_same_model(in_memory(5000), model, table[FEATURES])
-
-
-@pytest.mark.slow
-def test_what_is_kept_is_forgotten_with_its_blocks(two_workers):
-    blocks = as_blocks(dd.from_pandas(pd.DataFrame({"a": range(100)}), npartitions=9))
-    kept = blocks.keep(lambda block: {"a": block["a"].to_numpy()})
-    assert kept.total(lambda arrays: (arrays["a"].sum(),)) == (4950,)
-    del kept
-    for _ in range(50):
-        if not any(two_workers.run(lambda dask_worker: len(dask_worker.data)).values()):
-            return
-        time.sleep(0.1)
-    pytest.fail("the workers still hold blocks")
 
 
 def test_rows_have_their_positions_on_workers_too(two_workers):

@@ -23,9 +23,7 @@ from dafh.large import (
     Split,
     as_blocks,
     draw_rows,
-    find_files,
     fit_in_passes,
-    open_files,
 )
 from dafh.linear.designs import BinnedDesign, DenseDesign
 from dafh.linear.newton import Regression, fit_penalized
@@ -98,25 +96,6 @@ def test_rows_of_text_are_counted_with_and_without_a_last_line_break(tmp_path, e
     assert pd.concat(blocks.map(lambda block: block)).index.tolist() == list(range(30))
 
 
-def test_files_are_found_by_pattern_folder_and_list_each_once_and_sorted(tmp_path):
-    (tmp_path / "part").mkdir()
-    (tmp_path / "_old").mkdir()
-    for name in ("b.parquet", "a.csv", "part/c.csv.gz", "_old/d.csv", ".hidden.csv", "notes.md"):
-        (tmp_path / name).touch()
-    inside = [str(path.relative_to(tmp_path)) for path in find_files(tmp_path)]
-    assert inside == ["a.csv", "b.parquet", "part/c.csv.gz"]
-    assert [path.name for path in find_files([tmp_path / "a.csv", str(tmp_path / "*.csv")])] == ["a.csv"]
-
-
-def test_a_file_that_vanishes_between_passes_is_named(tmp_path):
-    pd.DataFrame({"a": range(10)}).to_parquet(tmp_path / "t.parquet")
-    blocks = open_files([DataFile(tmp_path / "t.parquet")])
-    assert sum(blocks.map(len)) == 10
-    (tmp_path / "t.parquet").unlink()
-    with pytest.raises(InputError, match=r"There is no file .*t\.parquet"):
-        sum(blocks.map(len))
-
-
 # ---- samples ----
 
 
@@ -128,13 +107,6 @@ def test_the_same_rows_are_drawn_from_any_division(n_blocks):
     pd.testing.assert_frame_equal(first, second)
     assert 430 < len(first) < 570
     assert len(draw_rows(in_blocks(table, 2), Split(Roles("y"), seed=2), 3000, 500)[0].merge(first)) < 150
-
-
-def test_rows_that_train_and_rows_that_are_held_out_are_all_rows():
-    table = pd.DataFrame({"a": np.arange(2000)})
-    kept, held_out = draw_rows(in_blocks(table, 4), Split(Roles("y"), 0, held_out=0.3), 2000, 10_000, 10_000)
-    assert sorted([*kept["a"], *held_out["a"]]) == list(range(2000))
-    assert len(held_out) == pytest.approx(600, abs=80)
 
 
 @pytest.mark.parametrize("held_out", [0.0, 0.4])
@@ -174,17 +146,14 @@ def regression(n_rows, n_classes, seed=0):
     return Regression(DenseDesign(X), label.astype(np.intp), np.ones(n_rows), np.zeros((n_rows, m)))
 
 
-def rows_in(block):
-    """Rows of a block as `fit_in_passes` takes them: of one group, or of those that the block names."""
-    n = len(block["label"])
-    rows = Regression(DenseDesign(block["X"]), block["label"], np.ones(n), block["offset"])
-    return rows, block.get("group", np.zeros(n, np.intp))
-
-
 def stored_in(rows, n_blocks, **arrays):
-    arrays |= {"X": rows.design.X, "label": rows.label, "offset": rows.offset}
+    arrays |= {"X": rows.design.X, "label": rows.label}
     pieces = np.array_split(np.arange(len(rows.label)), n_blocks)
     return Blocks(lambda: [{name: values[i] for name, values in arrays.items()} for i in pieces])
+
+
+def design_of(block):
+    return DenseDesign(block["X"])
 
 
 @pytest.mark.parametrize(("n_classes", "n_blocks"), [(2, 1), (2, 5), (3, 5)])
@@ -192,28 +161,18 @@ def test_passes_with_the_curvature_of_a_sample_end_at_the_exact_solution(n_class
     rows = regression(3000, n_classes)
     penalty = np.array([1e-6, 2.0, 2.0, 2.0])
     exact = fit_penalized(rows, penalty, tolerance=1e-14).coefficients
-    sample = rows.take(np.arange(300))
-
-    def curvature(coefficients):
-        return sample.joint_curvatures(sample.design.logits(coefficients[0]), np.zeros(300, np.uint8), 1) / 300
-
-    start = np.zeros((1, *exact.shape))
-    penalties = np.broadcast_to(penalty[:, None], start.shape)
-    solution = fit_in_passes(stored_in(rows, n_blocks), rows_in, penalties, curvature, start, tolerance=1e-13)
+    sample, start = rows.take(np.arange(300)), np.zeros((1, *exact.shape))
+    blocks = stored_in(rows, n_blocks)
+    solution = fit_in_passes(blocks, design_of, sample, start, penalty[:, None], tolerance=1e-13)
     np.testing.assert_allclose(solution[0], exact, atol=1e-5)
 
 
 def test_groups_get_coefficients_of_their_own_in_the_same_passes():
     rows = regression(2000, 2)
     group = np.arange(2000) % 3
-
-    def curvature(coefficients):
-        logits = rows.design.grouped_logits(coefficients, group)
-        return rows.joint_curvatures(logits, group, 3) / 2000
-
-    start = np.zeros((3, 4, 1))
+    start, penalty = np.zeros((3, 4, 1)), np.full((3, 4, 1), 5.0)
     blocks = stored_in(rows, 4, group=group)
-    solution = fit_in_passes(blocks, rows_in, np.full(start.shape, 5.0), curvature, start, tolerance=1e-13)
+    solution = fit_in_passes(blocks, design_of, rows, start, penalty, group=group, tolerance=1e-13)
     for number in range(3):
         alone = fit_penalized(rows.take(np.flatnonzero(group == number)), np.full(4, 5.0), free_intercept=False)
         np.testing.assert_allclose(solution[number], alone.coefficients, atol=1e-6)
@@ -273,27 +232,6 @@ def test_three_classes_and_weights_are_fitted_in_blocks_as_in_memory(tmp_path, s
     assert_same_model(from_memory, from_files, X)
 
 
-def test_more_rows_make_better_coefficients_than_the_sample_alone(small_sample):
-    table, fresh = grouped_table(30_000), grouped_table(20_000, seed=9)
-    model = fitted(table[FEATURES], table["y"])
-    sample = fitted(table[FEATURES][:2000], table["y"][:2000])
-
-    def loss(one):
-        chance = one.predict_proba(fresh[FEATURES])[:, 1]
-        return -np.log(np.where(fresh["y"] == "yes", chance, 1 - chance)).mean()
-
-    assert loss(model) < loss(sample) - 0.002
-
-
-def test_coefficients_from_blocks_are_near_those_of_a_fit_of_all_rows_at_once(small_sample, monkeypatch):
-    table = grouped_table(6000)
-    X, y = table[["x0", "x1", "x2"]], table["y"]
-    in_passes = fitted(X, y, pooled="linear", n_groups=1).pooled_
-    monkeypatch.setattr("dafh.large.SAMPLE_SIZE", 10_000)
-    at_once = fitted(X, y, pooled="linear", n_groups=1).pooled_
-    np.testing.assert_allclose(in_passes.coef_, at_once.coef_, rtol=2e-3)
-
-
 def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, small_sample):
     table = grouped_table(4000)
     rng = np.random.default_rng(3)
@@ -305,15 +243,6 @@ def test_persons_time_and_declared_groups_are_columns_of_the_files(tmp_path, sma
     from_files = fitted(written_in_files(tmp_path / "rows", table, 4), guard="proof", **names)
     assert list(from_files.feature_names_in_) == FEATURES
     assert_same_model(from_memory, from_files, table[FEATURES])
-
-
-@pytest.mark.slow
-def test_rows_that_prove_are_held_out_of_everything(tmp_path, small_sample):
-    table = grouped_table(5000)
-    from_memory = fitted(table[FEATURES], table["y"], guard="proof")
-    from_files = fitted(written_in_files(tmp_path / "rows", table, 5), guard="proof")
-    assert_same_model(from_memory, from_files, table[FEATURES])
-    assert from_memory.guard_report_.table["rows"].sum() == pytest.approx(1000, abs=100)
 
 
 def test_an_unfitted_classifier_sees_all_rows_in_memory_and_a_sample_of_files(tmp_path, small_sample):
@@ -404,12 +333,6 @@ def test_a_class_that_the_sample_lacks_is_named(tmp_path, small_sample):
 def trained(path, **said):
     table = TrainingTable.read(DataFile(path), "y", **said)
     return table, table.fit(DAFHClassifier(2, random_state=0))
-
-
-def test_few_rows_are_read_at_once_and_many_in_passes(tmp_path, small_sample):
-    few, many = (written_in_files(tmp_path / str(n), grouped_table(n), 2) for n in (1500, 2500))
-    assert isinstance(TrainingTable.read(DataFile(few), "y").features, pd.DataFrame)
-    assert isinstance(TrainingTable.read(DataFile(many), "y").features, Blocks)
 
 
 def test_text_and_parquet_in_any_number_of_files_give_one_model(tmp_path, small_sample):

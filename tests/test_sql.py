@@ -177,15 +177,6 @@ def test_the_pooled_classifier_decides_at_its_own_cut_off_where_it_serves(engine
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_wide_scorecard_whose_points_rise_once_is_scored(engine):
-    X = np.random.default_rng(0).normal(size=(600, 40)).round(2)
-    table = pd.DataFrame(X).rename(columns="c{}".format)
-    model = Scorecard().fit(table, (table.c1 < -1) | (table.c2 > 1.2))
-    assert sum(len(np.unique(points)) == 2 for points in model.points_) > 0
-    check(model, table, engine)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_scaled_points_are_those_of_the_scorecard(engine):
     table = people().drop(columns="since")
     model = Scorecard(scaling=Scaling(600, odds=50, doubling=20), monotonic={"age": 1}).fit(
@@ -325,12 +316,6 @@ def test_numbers_in_columns_of_text_are_read_and_other_words_are_gaps(text, engi
 # ---- names and refusals ----
 
 
-@pytest.mark.parametrize(("name", "engine"), checkerboard(["cleaned", "source", "Grouped"], ENGINES))
-def test_a_table_may_be_called_like_a_step(name, engine):
-    table = rows_with_gaps()
-    check(fitted("scorecard"), as_stored(table, engine), engine, features=table, name=name)
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_column_that_the_model_reads_is_carried_over_as_it_is(engine):
     table = as_stored(rows_with_gaps(), engine)
@@ -421,11 +406,3 @@ def test_the_command_prints_to_standard_output_and_takes_models_saved_from_pytho
     result = run("export", tmp_path / "card.dafh", "--dialect", "sqlite", "--table", "people")
     assert result.exit_code == 0
     assert len(run_sql(result.stdout, as_stored(rows_with_gaps(), "sqlite"), "sqlite")) == 150
-
-
-def test_the_command_refuses_a_network_with_exit_code_2_and_writes_nothing(tmp_path):
-    dafh.save(network_case().model, tmp_path / "network.dafh")
-    result = run("export", tmp_path / "network.dafh", "--out", tmp_path / "out.sql")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("dafh: The groups of this model are found by a network")
-    assert not (tmp_path / "out.sql").exists()

@@ -88,10 +88,8 @@ def content(state):
             with np.load(io.BytesIO(arrays)) as known:
                 found |= {name: values.tobytes() for name, values in known.items()}
         queries = {
-            "batches": "SELECT number, name, fingerprint, counts, evidence, levels, drift FROM batches ORDER BY number",
-            "notices": "SELECT * FROM notices ORDER BY number",
-            "service": "SELECT * FROM service ORDER BY number",
-            "models": "SELECT number, name, batch FROM models ORDER BY number",
+            "batches": "SELECT number, fingerprint, json_remove(plain, '$.added') FROM batches ORDER BY number",
+            "models": "SELECT number, name FROM models ORDER BY number",
         }
         found |= {name: connection.execute(query).fetchall() for name, query in queries.items()}
     connection.close()

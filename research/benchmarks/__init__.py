@@ -1,6 +1,6 @@
 """Speed and memory, mostly as ratios of two measurements in one run, which depend less on the machine.
 
-- `speed`: start, audit and fits;
+- `speed`: start and audit; `boosting`: fits, beside gradient boosting;
 - `scale`: rows larger than memory;
 - `wide`: scorecards of wide tables beside gradient boosting;
 - `incumbents`: models that went wrong, corrected by DAFH or MCGrad;

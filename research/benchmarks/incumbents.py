@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.pipeline import make_pipeline
 
-from dafh import DAFHClassifier, IncumbentColumns, Scorecard
-from dafh.columns.encoder import TableEncoder
+from dafh import DAFHClassifier, IncumbentColumns, Scorecard, tabular_pipeline
 from dafh.datasets import FETCHERS
 from research.benchmarks.measure import DATASETS, run
 
@@ -43,8 +41,8 @@ def make_case(name: str, kind: str, seed: int) -> tuple[pd.DataFrame, pd.DataFra
         first = X.select_dtypes("number").columns[0]
         turned = (X[first] > X[first].median()).to_numpy() & (np.random.default_rng(1).random(len(X)) < 0.35)
         label = np.where(turned, 1 - y, y)
-    boosting = HistGradientBoostingClassifier(max_iter=60, random_state=0)
-    model = make_pipeline(TableEncoder(), boosting).fit(X.iloc[past], label[past])
+    model = tabular_pipeline(HistGradientBoostingClassifier(max_iter=60, random_state=0))
+    model.fit(X.iloc[past], label[past])
 
     def with_score(rows: NDArray[np.intp]) -> pd.DataFrame:
         return X.iloc[rows].assign(incumbent=model.predict_proba(X.iloc[rows])[:, 1], label=y[rows])

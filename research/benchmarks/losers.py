@@ -57,12 +57,12 @@ def comparisons(dataset: str, split: int) -> Iterator[dict[str, object]]:
             assert member.any(), group
             n_discovered += bool(harm[member & discovered].sum() >= harm[member].sum() / 2)
         rules = result.losers.table[result.losers.table["shown"]]
-        all_lose = result.everybody["verdict"].iloc[0] == "violated"
+        all_lose = result.to_frame()["answer"][0] == "loses"
         yield {
             "data": dataset,
             "split": split,
             "rival": rival,
-            "gain, points": round(100 * float(result.everybody["gap"].iloc[0]), 2),
+            "gain, points": round(100 * float(result.to_frame()["gain"][0]), 2),
             "all rows lose": all_lose,
             "discovered groups that lose": len(rules),
             "the first": f"{rules['rule'].iloc[0]} ({-100 * rules['harm'].iloc[0]:+.1f})" if len(rules) else "nobody",

@@ -4,15 +4,17 @@ In every world the harm of each group is known. "Violated" is wrong where it is 
 where it is more. A wrong answer about any group, learned or named, counts once for the world.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dafh import audit
-from research.guarantees.proof import LOGNORMAL, Weights, few_heavy, where_discordant
+from research.guarantees.proof import LOGNORMAL, WHERE, Weights, few_heavy, where_discordant
 from research.guarantees.worlds import TIE, draw_outcomes
 
 N_TOWNS = 10
@@ -20,15 +22,13 @@ N_TOWNS = 10
 ROUNDED = replace(LOGNORMAL, name="lognormal weights", draw=lambda rng, n: np.ceil(5 * rng.lognormal(size=n)) / 5)
 
 
-@dataclass(frozen=True, eq=False)
-class AuditedRows:
+class AuditedRows(NamedTuple):
     """Rows of one world, with what is true about its groups."""
 
     group: NDArray[np.intp]
     lost: NDArray[np.bool_]
-    """Rows that only the own classifier gets wrong."""
+    """Rows that only the own classifier gets wrong; `won`: that only the pooled classifier does."""
     won: NDArray[np.bool_]
-    """Rows that only the pooled classifier gets wrong."""
     harm: NDArray[np.float64]
     """Harm of each learned group against the pooled classifier."""
     town_harm: float
@@ -111,23 +111,22 @@ class AuditScenario:
 
 def audit_scenarios() -> list[AuditScenario]:
     """All of them."""
-    found = [AuditScenario("named groups harmed by 1.5 points, all of it in 3% of their rows", unseen_harm)]
-    for margin in (0.0, 0.01, 0.02, 0.05):
-        for sign, word in ((1.0, "above"), (-1.0, "below")):
-            name = f"harm just {word} a margin of {100 * margin:g} points"
-            found.append(AuditScenario(name, around_margin(margin, sign), margin))
-    for sign, word in ((1.0, "above"), (-1.0, "below")):
-        often = around_margin(0.05, sign, 0.95, 20)
-        found.append(AuditScenario(f"the same at 5 points, 95% discordant, towns of 20 rows, {word}", often, 0.05))
-    for weights in (ROUNDED, few_heavy(0.02, 20.0), few_heavy(0.001, 100.0)):
-        for where in ("discordant anywhere", "discordant if heavy"):
-            for sign, word in ((1.0, "harm"), (-1.0, "gain")):
-                name = f"{weights.name}, {where}, {word} of almost nothing"
-                found.append(AuditScenario(name, weighted(weights, where, sign)))
-    return found
+    sides = {"above": 1.0, "below": -1.0}
+    scenarios = [AuditScenario("named groups harmed by 1.5 points, all of it in 3% of their rows", unseen_harm)]
+    for margin, (word, sign) in itertools.product((0.0, 0.01, 0.02, 0.05), sides.items()):
+        name = f"harm just {word} a margin of {100 * margin:g} points"
+        scenarios.append(AuditScenario(name, around_margin(margin, sign), margin))
+    for word, sign in sides.items():
+        name = f"the same at 5 points, 95% discordant, towns of 20 rows, {word}"
+        scenarios.append(AuditScenario(name, around_margin(0.05, sign, 0.95, 20), 0.05))
+    kinds = (ROUNDED, few_heavy(0.02, 20.0), few_heavy(0.001, 100.0))
+    for weights, where, (word, sign) in itertools.product(kinds, WHERE[:2], {"harm": 1.0, "gain": -1.0}.items()):
+        name = f"{weights.name}, {where}, {word} of almost nothing"
+        scenarios.append(AuditScenario(name, weighted(weights, where, sign)))
+    return scenarios
 
 
 def audit_table(n_worlds: int = 500, seed: int = 0) -> pd.DataFrame:
     """Shares of worlds with wrong answers, for every scenario."""
-    found = [(one.name, *one.wrong_shares(n_worlds, seed)) for one in audit_scenarios()]
-    return pd.DataFrame(found, columns=["worlds", "wrong satisfied", "wrong violated"])
+    shares = [(scenario.name, *scenario.wrong_shares(n_worlds, seed)) for scenario in audit_scenarios()]
+    return pd.DataFrame(shares, columns=["worlds", "wrong satisfied", "wrong violated"])

@@ -21,10 +21,10 @@ def missed_share(
     n_missed = 0
     for _ in range(n_worlds):
         counts = np.stack([rng.multinomial(step, chance, n_groups) for step in steps], axis=1).cumsum(axis=1)
-        found = WeightedCounts(x, ones, ones, counts.reshape(-1, 3).astype(float))
-        truth = np.full(len(found.counts), harm)
+        totals = WeightedCounts(x, ones, ones, counts.reshape(-1, 3).astype(float))
+        truth = np.full(len(totals.counts), harm)
         # One step of the search for each limit tells on which side of the truth it lies.
-        n_missed += bool(found.lies_above(truth, level).any() or found.exchanged().lies_above(-truth, level).any())
+        n_missed += bool(totals.lies_above(truth, level).any() or totals.exchanged().lies_above(-truth, level).any())
     return n_missed / n_worlds
 
 

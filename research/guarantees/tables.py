@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
 
 from research.guarantees.alarms import batch_table, level_table
 from research.guarantees.audits import audit_table
 from research.guarantees.batches import files_table
-from research.guarantees.coverage import cost_table, limit_table, weighted_table
+from research.guarantees.coverage import cost_table, limit_table
 from research.guarantees.delays import change_table, delay_table
 from research.guarantees.evidence import evidence_table
 from research.guarantees.fits import fit_table
@@ -21,8 +20,7 @@ from research.pages import markdown
 GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     "Limits that are missed at worst, by enumeration, rows that count alike": limit_table,
     "The same for costs (false positive 1, false negative 5)": cost_table,
-    "The same by simulation for weights that are related to what is compared": weighted_table,
-    'Worlds harmed by "proof" at level 5%, by number of groups': guard_table,
+    'Worlds harmed by "proof" at level 5%, by the repair of envy, and classifiers kept': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
     'Worlds harmed by "proof" where heavy rows may be missing from the sample': missed_weight_table,
     "Radius of robustness larger than the true one": radius_table,
@@ -45,30 +43,16 @@ WATCH: dict[str, Callable[[], pd.DataFrame]] = {
 
 def in_percent(table: pd.DataFrame) -> str:
     """Write a table of shares in percent; ratios, whole numbers and words are left alone."""
-
-    def text(value: object, name: str) -> str:
-        if isinstance(value, int | np.integer):
-            return f"{value:,}"
-        if isinstance(value, str):
-            return value
-        return f"{value:.3f}" if "ratio" in name else f"{100 * float(str(value)):.2f}"
-
-    return markdown(pd.DataFrame({name: [text(v, str(name)) for v in table[name].tolist()] for name in table}))
+    shares = [name for name in table.select_dtypes("float") if "ratio" not in name]
+    return as_markdown(table.assign(**{name: 100 * table[name] for name in shares}))
 
 
 def as_markdown(table: pd.DataFrame) -> str:
-    """Write numbers with as many digits as they mean; of two texts a line, the first is not repeated below itself."""
-    cells = table.map(_cell)
-    texts = [column for column in table if all(isinstance(value, str) for value in table[column])]
-    if len(texts) > 1:
-        cells[texts[0]] = cells[texts[0]].where(table[texts[0]] != table[texts[0]].shift(), "")
-    title, _, *rest = markdown(cells).splitlines()
-    rule = "| " + " | ".join("---" if column in texts else "---:" for column in table) + " |"
-    return "\n".join([title, rule, *rest])
+    """Write numbers with as many digits as they mean."""
 
+    def cell(value: object) -> str:
+        if not isinstance(value, float):
+            return f"{value:,}" if isinstance(value, int) else str(value)
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.2f}".rstrip("0").rstrip(".")
 
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}".rstrip("0").rstrip(".")
-        return "0" if text == "-0" else text.replace("-", "−")
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return markdown(table.map(cell))

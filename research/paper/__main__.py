@@ -4,6 +4,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 
 import click
@@ -34,20 +35,19 @@ from research.paper.tables import Results
 def main(tables: tuple[str, ...], data: tuple[str, ...], splits: int, n_jobs: int, out: Path) -> None:
     """Run the jobs that are not done yet, write the tables, and print them if they are short."""
     warnings.simplefilter("ignore", DAFHWarning)
+    warnings.filterwarnings("ignore", "A worker stopped")  # joblib replaces workers that have grown.
     chosen = jobs(tables or TABLES, data or DATASETS, splits)
     try:
         out.mkdir(parents=True, exist_ok=True)
         store = Store(out / "results.json")
-        pending = [job for job in chosen if not store.has(job)]
-        minutes = Store().seconds(pending) / 60 / n_jobs
-        expected = (
-            "no time known" if np.isnan(minutes) else f"about {math.ceil(minutes)} minutes on {n_jobs} idle cores"
-        )
+        pending = [job for job in chosen if job not in store.jobs]
+        minutes = Store().expected_seconds(pending) / 60 / n_jobs
+        expected = "time unknown" if np.isnan(minutes) else f"about {math.ceil(minutes)} min on {n_jobs} idle cores"
         click.echo(
             f"{len(pending)} of {len(chosen)} jobs to do: {expected}. An interrupted run goes on where it stopped."
         )
         started = time.perf_counter()
-        run(pending, store, n_jobs=n_jobs, on_done=report)
+        run(pending, store, n_jobs=n_jobs)
     except (InputError, OSError) as error:
         raise click.UsageError(str(error)) from error
     click.echo(f"Done in {(time.perf_counter() - started) / 60:.1f} minutes.\n")
@@ -70,21 +70,17 @@ def run(
     *,
     n_jobs: int = 1,
     execute: Callable[[Job], list[Row]] | None = None,
-    on_done: Callable[[Job, int, int], None] | None = None,
 ) -> int:
-    """Run the jobs that the store does not have, store each as soon as it is done, and return how many that were.
-
-    `on_done` is called after each job with the job, how many are done, and how many there are.
-    """
+    """Run the jobs that the store does not have, store each as soon as it is done, and return how many that were."""
     store.require_same_versions()
-    pending = [job for job in dict.fromkeys(jobs) if not store.has(job)]
+    pending = [job for job in dict.fromkeys(jobs) if job not in store.jobs]
     with parallel_config("loky" if n_jobs > 1 else "sequential", n_jobs=n_jobs):
         parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * n_jobs)
         results = parallel(delayed(_timed)(execute or study.execute, job) for job in pending)
         for number, (job, rows, seconds) in enumerate(results, 1):
             store.put(job, rows, seconds)
-            if on_done is not None:
-                on_done(job, number, len(pending))
+            if number in (1, len(pending)) or number % math.ceil(len(pending) / 20) == 0:
+                click.echo(f"{number} of {len(pending)} jobs done, last {astuple(job)}", err=True)
     return len(pending)
 
 
@@ -93,12 +89,6 @@ def _timed(execute: Callable[[Job], list[Row]], job: Job) -> tuple[Job, list[Row
     started = time.process_time()
     rows = execute(job)
     return job, rows, time.process_time() - started
-
-
-def report(job: Job, done: int, total: int) -> None:
-    """Write about 20 lines in all."""
-    if done in (1, total) or done % math.ceil(total / 20) == 0:
-        click.echo(f"{done} of {total} jobs done, last {job.dataset} {job.method}, split {job.split}", err=True)
 
 
 def compare_with_stored(store: Store) -> str:

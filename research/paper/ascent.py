@@ -16,17 +16,8 @@ from numpy.typing import NDArray
 
 HIDDEN, MOMENTUM, STEP = 100, 0.9, 1024
 """Hidden units, momentum of the classifiers, and rows of a batch, as the paper prints them."""
-
-
-class Layer(NamedTuple):
-    """Weights and biases of a linear layer."""
-
-    weight: Any
-    bias: Any
-
-    def __call__(self, x: Any) -> Any:
-        """Outputs for rows."""
-        return x @ self.weight + self.bias
+Layer = tuple[Any, Any]
+"""Weights and biases of a linear layer."""
 
 
 class State(NamedTuple):
@@ -45,24 +36,29 @@ class Setting(NamedTuple):
     penalty: Any
 
 
+def affine(layer: Layer, x: Any) -> Any:
+    """Outputs of a linear layer."""
+    return x @ layer[0] + layer[1]
+
+
 def group_logits(theta: tuple[Layer, Layer], x: Any) -> Any:
     """Outputs of the group network before the softmax."""
-    return theta[1](jax.nn.relu(theta[0](x)))
+    return affine(theta[1], jax.nn.relu(affine(theta[0], x)))
 
 
 def paper_objective(theta: tuple[Layer, Layer], h: Layer, x: Any, y: Any, penalty: Any, scale: float) -> Any:
     """Objective of the paper, with the absolute value and the sign that it lacks; `scale` times the mean over rows."""
     pi = jax.nn.softmax(group_logits(theta, x))
-    loss = jnp.abs(jax.nn.sigmoid(jax.nn.sigmoid(h(x)) - 0.5) - y[:, None])
+    loss = jnp.abs(jax.nn.sigmoid(jax.nn.sigmoid(affine(h, x)) - 0.5) - y[:, None])
     k, share = pi.shape[-1], pi.mean(0)
-    gamma = jnp.sum(share * jnp.log(share * k + 1e-12))  # KL divergence from the uniform distribution
+    # KL divergence from the uniform distribution; an empty group has a share of 0, and the logarithm needs a floor.
+    gamma = jnp.sum(share * jnp.log(share * k + 1e-12))
     return scale * ((1 - 2 * k * pi) * loss).sum(1).mean() / k**2 - penalty * gamma
 
 
-def likelihood(theta: tuple[Layer, Layer], h: Layer, x: Any, y: Any, penalty: Any, scale: float) -> Any:
+def likelihood(_theta: tuple[Layer, Layer], h: Layer, x: Any, y: Any, _penalty: Any, _scale: float) -> Any:
     """Log-likelihood of logistic regression, so that the paper's SGD fits baselines too."""
-    del theta, penalty, scale
-    return -jax.nn.softplus(jnp.where(y[:, None] > 0, -1, 1) * h(x)).mean()
+    return -jax.nn.softplus(jnp.where(y[:, None] > 0, -1, 1) * affine(h, x)).mean()
 
 
 def start(n_features: int, n_groups: int, seed: int) -> State:
@@ -71,11 +67,11 @@ def start(n_features: int, n_groups: int, seed: int) -> State:
 
     def layer(inputs: int, outputs: int, variance: float) -> Layer:
         draw = rng.standard_normal((inputs, outputs)) * np.sqrt(variance / inputs)
-        return Layer(draw.astype(np.float32), np.zeros(outputs, np.float32))
+        return draw.astype(np.float32), np.zeros(outputs, np.float32)
 
     h = layer(n_features, n_groups, 1)
     theta = (layer(n_features, HIDDEN, 2), layer(HIDDEN, n_groups, 1))
-    return State(theta, h, Layer(np.zeros_like(h.weight), np.zeros_like(h.bias)))
+    return State(theta, h, jax.tree.map(np.zeros_like, h))
 
 
 def orders(n: int, size: int, epochs: int, seed: int) -> list[NDArray[np.intp]]:
@@ -115,6 +111,7 @@ def _steps(
         arguments = (rows[0][batch], rows[1][batch], setting.penalty, scale)
         gradient = jax.grad(objective, 0)(state.theta, state.h, *arguments)
         theta = jax.tree.map(lambda a, g: a + setting.group_rate * g, state.theta, gradient)
+        # The classifiers move against the new groups, as Algorithm 1 is printed.
         gradient = jax.grad(objective, 1)(theta, state.h, *arguments)
         velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, state.velocity, gradient)
         h = jax.tree.map(lambda a, v: a + setting.classifier_rate * v, state.h, velocity)
@@ -125,14 +122,14 @@ def _steps(
     )
 
 
-def decisions(population: State, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Group of each row, (settings, rows), and its label by each classifier, (settings, rows, K)."""
-    groups, labels = _decisions(population, jnp.asarray(x, jnp.float32))
-    return np.asarray(groups), np.asarray(labels)
-
-
 @jax.jit
 def _decisions(population: State, x: Any) -> tuple[Any, Any]:
     # Setting by setting: all at once would hold 16 hidden layers of every row in memory.
     groups = jax.lax.map(lambda theta: group_logits(theta, x).argmax(-1), population.theta)
-    return groups, jax.lax.map(lambda h: (h(x) > 0).astype(jnp.int8), population.h)
+    return groups, jax.lax.map(lambda h: (affine(h, x) > 0).astype(jnp.int8), population.h)
+
+
+def decisions(population: State, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Group of each row, (settings, rows), and its label by each classifier, (settings, rows, K)."""
+    groups, labels = _decisions(population, jnp.asarray(x, jnp.float32))
+    return np.asarray(groups), np.asarray(labels)

@@ -6,6 +6,7 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from research.pages import fill, markdown
 from research.paper import figures, tables
 from research.paper.claims import composition_gaps, judge
 from research.paper.plan import DATASETS, FIRST, jobs
-from research.paper.rivals_tables import harmed_table, means_table, related_work, sentences, splits_of
+from research.paper.rivals_tables import families_table, harmed_table, means_table, related_work, splits_of
 from research.paper.store import STORED, Store
 from research.paper.tables import NAMES, READINGS, Results, number
 
@@ -23,8 +24,12 @@ ROOT = Path(__file__).parents[2]
 REPRODUCTION, RIVALS = ROOT / "docs" / "reproduction.md", ROOT / "research" / "rivals" / "README.md"
 # Tables by the name of the table that was asked for; each has a place on the page.
 TABLES: dict[str, dict[str, Callable[[Results, Iterable[str]], pd.DataFrame]]] = {
-    "readings": {"readings": tables.readings_table},
-    "k2": {"k2": tables.k2_table, "ours": tables.ours_table, "details": tables.details_table},
+    "readings": {"readings": partial(tables.pairs_table, name="readings")},
+    "k2": {
+        "k2": partial(tables.pairs_table, name="k2"),
+        "ours": partial(tables.pairs_table, name="ours"),
+        "details": tables.details_table,
+    },
     "clustering": {"clustering": tables.clustering_table},
     "manual": {"manual": tables.manual_table},
     "compare": {"compare": tables.compare_table},
@@ -64,7 +69,7 @@ def rivals_places(results: Results) -> dict[str, str]:
     rows = results.store.table("rival")
     return {
         "rivals": f"{splits_of(rows)}\n\n{markdown(means_table(rows))}",
-        "sentences": "\n".join(f"- {sentence}" for sentence in sentences(rows)),
+        "families": markdown(families_table(rows)),
         "harmed": markdown(harmed_table(rows)),
     }
 
@@ -85,16 +90,16 @@ def charts(results: Results) -> dict[str, Any]:
 
 def is_complete(store: Store) -> bool:
     """Whether every job of the study is done on at least one split."""
-    done = {(row.dataset, row.method, row.k) for row in store.table("jobs").itertuples()}
+    done = {(job.dataset, job.method, job.k) for job in store.jobs}
     return {(job.dataset, job.method, job.k) for job in jobs(splits=1)} <= done
 
 
-def write_pages(results: Results, *, with_figures: bool = True) -> None:
+def write_pages(results: Results) -> None:
     """Fill both pages, and draw the figures."""
     for page, places in ((REPRODUCTION, reproduction_places(results)), (RIVALS, rivals_places(results))):
         for name, text in places.items():
             fill(page, name, text)
-    for name, chart in charts(results).items() if with_figures else ():
+    for name, chart in charts(results).items():
         chart.save(REPRODUCTION.parent / "figures" / f"{name}.png", scale_factor=2)
 
 

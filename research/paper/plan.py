@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 
 from research.paper.rivals import rival_methods
 from research.paper.store import Job
-from research.paper.study import OURS, PAPER, UPDATES
+from research.paper.study import OURS, PAPER, UPDATES, YARDSTICKS
 
 DATASETS = ("adult", "arrest", "violent", "german", "bank")
 COMPARED = ("adult", "arrest", "violent")
 """Data sets of the table with LR-All and TreeLR."""
-YARDSTICKS = ("pooled", "scorecard", "boosting", "majority")
 FIRST = PAPER[0]
 """The paper's algorithm as printed: one update per row."""
 Need = tuple[str, int]
@@ -19,12 +18,8 @@ def _groups(*ks: int) -> list[Need]:
     return [(method, k) for method in (FIRST, *OURS) for k in ks]
 
 
-def _sgd(dataset: str) -> list[Need]:
-    manual = [("sgd-manual", 2)] if dataset == "arrest" else []
-    return [("sgd-pooled", 1), *((f"sgd-{name}", 2) for name in ("paper", "trivial", "clustering")), *manual]
-
-
 _ONES = [(name, 1) for name in YARDSTICKS]
+_GRID = [("sgd-pooled", 1), *((f"sgd-{name}", 2) for name in ("paper", "trivial", "clustering"))]
 # What a table needs of a data set, and how many splits at most: None for all.
 _NEEDS: dict[str, tuple[Callable[[str], list[Need]], int | None]] = {
     "k2": (lambda _: [*_ONES, ("default", 1), *_groups(2), ("trivial", 2)], None),
@@ -35,7 +30,7 @@ _NEEDS: dict[str, tuple[Callable[[str], list[Need]], int | None]] = {
         None,
     ),
     "readings": (lambda _: [("pooled", 1), *((name, 2) for name in PAPER)], None),
-    "grid": (_sgd, None),
+    "grid": (lambda _: _GRID, None),
     "convergence": (
         lambda d: [*((f"steps-{name}", 2) for name in UPDATES), ("trivial", 2)] if d == "violent" else [],
         None,

@@ -6,25 +6,23 @@ pairs. A job has a row for each way in which its method was tuned, with and with
 """
 
 import itertools
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from dafh import DAFHClassifier, PreferenceMatrix, Scorecard, audit
+from dafh import DAFHClassifier, PreferenceMatrix, audit
 from dafh.linear import StandardizedLogisticRegression
 from research.paper.store import Job, Row
-from research.paper.study import GROUP_ATTRIBUTES, Split, load_split, model_of
+from research.paper.study import GROUP_ATTRIBUTES, YARDSTICKS, Split, load_split, model_of
 from research.rivals.baselines import RIVALS, make_baseline
 from research.rivals.influence_sampling import InfluenceSamplingClassifier
 from research.rivals.shared_latent import SharedLatentClassifier
 from research.rivals.tuning import CRITERIA, tune
 
-TRAINED = tuple(name for name in RIVALS if name != "residual-boosting")
-"""Rivals that need no attributes, with a linear model or a network."""
 PLAIN = ("pooled", "mlp", "scorecard", "boosting")
 """One model for all rows: what capacity alone does to named groups."""
 PARTLY = {"shared-latent": SharedLatentClassifier, "influence-sampling": InfluenceSamplingClassifier}
@@ -36,18 +34,16 @@ _TUNING_ROWS = 10_000
 # The decision that people want, for Zafar's constraint: no arrest predicted, a good risk, a high income.
 _ACCEPTED = {"adult": 1, "arrest": 0, "violent": 0, "german": 1, "bank": 1}
 # Named groups of fewer test rows have any accuracy: they are tested, but they are not the worst.
-_SMALLEST_SHOWN = 50
+_SMALLEST_WORST_GROUP = 50
 # Names of harmed groups that are stored for each fit, of up to a hundred.
 _MOST_NAMES = 5
 
 
 def rival_methods() -> list[tuple[str, int]]:
     """All methods of the table, with their number of groups."""
-    models = [f"{name}-{model}" for name in TRAINED for model in ("linear", "network")]
-    plain = [(f"rival-{name}", 1) for name in (*PLAIN, "treelr", *PARTLY)]
-    ours = [("rival-paper-row", 2), *((f"rival-{name}", _N_GROUPS) for name in ("exceptions", "network"))]
-    rivals = [(f"rival-{name}", _N_CLUSTERS) for name in (*models, "residual-boosting")]
-    return [*plain, *ours, ("rival-zafar", 2), *rivals]
+    groups = {"paper-row": 2, "exceptions": _N_GROUPS, "network": _N_GROUPS, "zafar": 2}
+    groups |= dict.fromkeys((*PLAIN, "treelr", *PARTLY), 1) | dict.fromkeys(RIVALS, _N_CLUSTERS)
+    return [(f"rival-{name}", k) for name, k in groups.items()]
 
 
 def execute_rival(job: Job) -> list[Row]:
@@ -56,42 +52,38 @@ def execute_rival(job: Job) -> list[Row]:
     data = load_split(job.dataset, job.split)
     judge = Judge.of(data)
     if name in PLAIN:
-        model: Any = StandardizedLogisticRegression() if name == "pooled" else Scorecard()
-        if name in ("mlp", "boosting"):
-            model = make_baseline(name, random_state=job.split).estimator
-        train, test = (data.table, data.table_test) if name == "scorecard" else (data.X, data.X_test)
-        return [judge.fitted(model, (train, data.y), (test,))]
+        model = clone(YARDSTICKS[name]) if name in YARDSTICKS else make_baseline(name, random_state=job.split)
+        X, X_test = data.columns_for(model)
+        return [judge.row(model.fit(X, data.y).predict(X_test))]
     if name in PARTLY:
-        rows = (data.X, data.y, data.attributes.iloc[:, 0].to_numpy())
-        return [judge.fitted(PARTLY[name](random_state=job.split), rows, (data.X_test,))]
+        partly = PARTLY[name](random_state=job.split).fit(data.X, data.y, data.attributes.iloc[:, 0].to_numpy())
+        return [judge.row(partly.predict(data.X_test))]
     if name == "treelr":
         return [_treelr(job, judge)]
+    if name in ("exceptions", "network"):
+        return [
+            _groups(_ours(name, job, guard), data, judge) | {"guarded": bool(guard)} for guard in (None, "evidence")
+        ]
     if name == "paper-row":
         return [_groups(model_of(name, job.dataset, job.k, job.split), data, judge)]
-    if name in ("exceptions", "network"):
-        kind: Any = name
-        return [_groups(_ours(kind, job, guarded), data, judge) | {"guarded": guarded} for guarded in (False, True)]
-    rival, _, model_class = name.rpartition("-") if name.endswith(("-linear", "-network")) else (name, "", "linear")
-    return _tuned(rival, model_class, job, data, judge)
+    return _tuned(name, job, data, judge)
 
 
-def _ours(kind: Any, job: Job, guarded: bool) -> DAFHClassifier:
-    guard: Any = "evidence" if guarded else None
-    return DAFHClassifier(job.k, method=kind, pooled="linear", guard=guard, random_state=job.split)
+def _ours(method: Any, job: Job, guard: Any) -> DAFHClassifier:
+    return DAFHClassifier(job.k, method=method, pooled="linear", guard=guard, random_state=job.split)
 
 
-def _groups(model: Any, data: Split, judge: "Judge") -> Row:
-    row = judge.fitted(model, (data.table, data.y), (data.table_test,))
+def _groups(model: DAFHClassifier, data: Split, judge: "Judge") -> Row:
+    row = judge.row(model.fit(data.table, data.y).predict(data.table_test))
     return row | _preferring(PreferenceMatrix.of(model, data.table_test, data.y_test))
 
 
 def _treelr(job: Job, judge: "Judge") -> Row:
     data, columns = load_split(job.dataset, job.split, "all"), GROUP_ATTRIBUTES[job.dataset]
     groups_test = data.attributes_test[columns]
-    started = time.process_time()
     model = make_baseline("treelr", random_state=job.split)
     model.fit(data.X, data.y, sensitive_features=data.attributes[columns])
-    row = judge.row(model.predict(data.X_test, groups_test), started)
+    row = judge.row(model.predict(data.X_test, groups_test))
     return row | _preferring(PreferenceMatrix.of(model, data.X_test, data.y_test, sensitive_features=groups_test))
 
 
@@ -101,35 +93,31 @@ def _preferring(matrix: PreferenceMatrix) -> Row:
     return {"preferring": float(satisfied[matrix.sizes > 0].mean())}
 
 
-def _tuned(name: str, model: Any, job: Job, data: Split, judge: "Judge") -> list[Row]:
+def _tuned(name: str, job: Job, data: Split, judge: "Judge") -> list[Row]:
     """Rows for each criterion, without and with the guard; a setting that both criteria choose is fitted once."""
-    options: dict[str, Any] = {"model": model, "n_groups": job.k, "random_state": job.split}
+    options: dict[str, Any] = {"n_groups": job.k, "random_state": job.split}
     X, X_test, groups, groups_test = data.X, data.X_test, None, None
     if name == "zafar":
-        options = {"accepted": _ACCEPTED[job.dataset], "random_state": job.split}
+        options["accepted"] = _ACCEPTED[job.dataset]
         groups, groups_test = data.attributes.iloc[:, :1], data.attributes_test.iloc[:, :1]
         # The group is the last column, too: see `ZafarClassifier`.
         values = sorted(groups.iloc[:, 0].unique())
         codes = [table.iloc[:, 0].map(values.index).to_numpy() for table in (groups, groups_test)]
         X, X_test = (np.column_stack(pair) for pair in zip((data.X, data.X_test), codes, strict=True))
-    started = time.process_time()
     unfitted = make_baseline(name, **options).estimator
     tuning = tune(unfitted, X, data.y, max_rows=_TUNING_ROWS, random_state=job.split)
-    spent = time.process_time() - started
     rows: list[Row] = []
     fitted: dict[tuple[str, bool], Row] = {}
-    for criterion in CRITERIA:
+    for criterion, guard in itertools.product(CRITERIA, (None, "evidence")):
         setting = tuning.best(criterion)
-        for guard in (None, "evidence"):
-            key = (repr(setting), guard is not None)
-            if key not in fitted:
-                started = time.process_time() - spent
-                rival = make_baseline(name, guard=guard, **options, **setting).fit(X, data.y, sensitive_features=groups)
-                fitted[key] = judge.row(rival.predict(X_test, groups_test), started)
-                if name == "zafar":
-                    matrix = PreferenceMatrix.of(rival, X_test, data.y_test, sensitive_features=groups_test)
-                    fitted[key] |= _preferring(matrix)
-            rows.append({**fitted[key], "tuned": criterion, "guarded": key[1]})
+        key = (repr(setting), guard is not None)
+        if key not in fitted:
+            rival = make_baseline(name, guard=guard, **options, **setting).fit(X, data.y, sensitive_features=groups)
+            fitted[key] = judge.row(rival.predict(X_test, groups_test))
+            if name == "zafar":
+                matrix = PreferenceMatrix.of(rival, X_test, data.y_test, sensitive_features=groups_test)
+                fitted[key] |= _preferring(matrix)
+        rows.append({**fitted[key], "tuned": criterion, "guarded": key[1]})
     return rows
 
 
@@ -149,19 +137,12 @@ class Judge:
         named = data.attributes_test.drop(columns="race_group", errors="ignore")
         return cls(data.y_test, named, pooled.predict(data.X_test))
 
-    def fitted(self, model: Any, train: tuple[Any, ...], test: tuple[Any, ...]) -> Row:
-        """Fit a model, and judge its decisions."""
-        started = time.process_time()
-        model.fit(*train)
-        return self.row(model.predict(*test), started)
-
-    def row(self, decided: NDArray[Any], started: float) -> Row:
+    def row(self, decided: NDArray[Any]) -> Row:
         """Gains over the pooled classifier in all and in named groups, and whom the decisions are shown to harm."""
-        seconds = round(time.process_time() - started, 2)
         one_group = np.zeros(len(self.y), np.intp)
         result = audit(self.y, decided, one_group, pooled=self.pooled, sensitive_features=self.attributes, depth=2)
         named: Any = result.named
-        large = named[named["n"] >= _SMALLEST_SHOWN]
+        large = named[named["n"] >= _SMALLEST_WORST_GROUP]
         harmed = named.loc[named["verdict"] == "violated", "group"].tolist()
         return {
             "tuned": "–",
@@ -175,7 +156,6 @@ class Judge:
             # Groups of one attribute before pairs.
             "harmed": "; ".join(sorted(harmed, key=lambda name: (" & " in name, name))[:_MOST_NAMES]),
             "disagreement": float((decided != self.pooled).mean()),
-            "seconds": seconds,
         }
 
     def _share(self, harmed: list[str]) -> float:

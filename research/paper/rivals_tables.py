@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from research.paper.plan import DATASETS
-from research.paper.rivals import PARTLY, TRAINED
+from research.paper.rivals import PARTLY
 from research.paper.tables import number
+from research.rivals.baselines import RIVALS
 
 NAMES = {
     "pooled": "Pooled, converged",
@@ -26,136 +27,100 @@ NAMES = {
     "bpf": "Blind Pareto Fairness",
     "jtt": "JTT",
     "george": "GEORGE",
-    "residual-boosting": "Boosting on residuals",
 }
-# Model class of the methods that are neither linear nor trained as either class.
-_MODELS = {"mlp": "network", "scorecard": "–", "boosting": "–", "residual-boosting": "–"}
-LINE = ["method", "model", "tuned by", "guard"]
-_ORDERS = {
-    "method": list(NAMES.values()),
-    "model": ["linear", "network", "–"],
-    "tuned by": ["–", "log-loss", "antigone"],
-    "guard": ["no", "yes"],
-    "dataset": list(DATASETS),
-}
-_MOST_NAMED = 2
+# The columns that name a line, with their order.
+LINE = {"method": list(NAMES.values()), "tuned by": ["–", "log-loss", "antigone"], "guard": ["no", "yes"]}
+OURS = ("Exceptions", "Network")
+_SHARES = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
 
 
 def lines_of(results: pd.DataFrame) -> pd.DataFrame:
     """Results of rivals with the columns that name a line of the table, and figures in percent."""
-    lines = results.copy()
-    names = lines["method"].str.removeprefix("rival-")
-    trained = names.str.extract(rf"^({'|'.join(TRAINED)})-(linear|network)$")
-    lines["method"] = trained[0].fillna(names).map(NAMES)
-    lines["model"] = trained[1].fillna(names.map(_MODELS)).fillna("linear")
-    lines["tuned by"] = lines["tuned"]
+    lines = results.rename(columns={"tuned": "tuned by"})
+    lines["method"] = lines["method"].str.removeprefix("rival-").map(NAMES)
     lines["guard"] = np.where(lines["guarded"].astype(bool), "yes", "no")
-    for name in ("to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"):
-        lines[name] = 100 * lines[name].astype(float)
-    for name, order in _ORDERS.items():
-        lines[name] = pd.Categorical(lines[name], order)
-    return lines.sort_values([*_ORDERS, "split"], kind="stable").astype(dict.fromkeys(_ORDERS, str))
+    lines[_SHARES] = 100 * lines[_SHARES].astype(float)
+    return lines.assign(**{name: pd.Categorical(lines[name], order) for name, order in LINE.items()})
 
 
 def splits_of(results: pd.DataFrame) -> str:
     """Say on how many splits of each data set the tables rest."""
     splits = results.groupby("dataset")["split"].nunique()
-    n_datasets = lines_of(results).groupby(LINE)["dataset"].nunique()
-    is_partial = n_datasets.min() < n_datasets.max()
-    missing = " Some methods were not run on all data sets: see the last column." if is_partial else ""
-    return f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}.{missing}"
+    return f"Random splits: {', '.join(f'{d} {splits.get(d, 0)}' for d in DATASETS)}."
 
 
 def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
     lines = lines_of(results)
-    figures = ["to_pooled", "worst_accuracy", "pooled_worst", "n_harmed", "people_harmed", "disagreement", "seconds"]
-    rows = []
-    for key, group in lines.groupby(LINE, sort=False):
-        means = group.groupby("dataset")[figures].mean().mean()
-        named: Any = dict(zip(LINE, key, strict=True))
-        rows.append(
-            {
-                **named,
-                "accuracy to pooled": number(means["to_pooled"], 2, "+"),
-                "worst group's accuracy": number(means["worst_accuracy"]),
-                "to pooled": number(means["worst_accuracy"] - means["pooled_worst"], 1, "+"),
-                "groups harmed": number(means["n_harmed"]),
-                "people in them": number(means["people_harmed"]),
-                "fits with harm": _fits(group),
-                "disagreement": number(means["disagreement"]),
-                "seconds": number(means["seconds"]),
-                "data sets": group["dataset"].nunique(),
-            }
-        )
-    return pd.DataFrame(rows)
+    # With the guard, all rivals are nearly the pooled classifier: their family stands for them.
+    groups = lines[(lines["guard"] == "no") | lines["method"].isin(OURS)].groupby(list(LINE), observed=True)
+    return pd.DataFrame([dict(zip(LINE, key, strict=True)) | _means(members) for key, members in groups])
+
+
+def _means(lines: pd.DataFrame) -> dict[str, str]:
+    means = lines.groupby("dataset")[_SHARES].mean().mean()
+    return {
+        "accuracy to pooled": number(means["to_pooled"], 2, "+"),
+        "worst group's": number(means["worst_accuracy"] - means["pooled_worst"], 1, "+"),
+        "fits with harm": _fits(lines),
+        "people in harmed groups": number(means["people_harmed"]),
+        "decided differently": number(means["disagreement"]),
+    }
 
 
 def _fits(lines: pd.DataFrame) -> str:
     return f"{int((lines['n_harmed'] > 0).sum())} of {len(lines)}"
 
 
+def families_table(results: pd.DataFrame) -> pd.DataFrame:
+    """The same for families of methods: rivals with and without guard, ours, and stronger plain models."""
+    lines = lines_of(results)
+    guarded, method = lines["guard"] == "yes", lines["method"]
+    rivals, partly, plain = (
+        method.isin([NAMES[name] for name in names]) for names in (RIVALS, PARTLY, ("scorecard", "boosting"))
+    )
+    ours = method.isin(OURS)
+    families = {
+        "the five rivals without attributes": rivals & ~guarded,
+        "the same, under our guard": rivals & guarded,
+        "rivals that need the attribute of some rows": partly,
+        "DAFH, the paper's": method == NAMES["paper-row"],
+        "our exceptions and network without a guard": ours & ~guarded,
+        "our exceptions and network": ours & guarded,
+        "scorecard and gradient boosting": plain,
+    }
+    return pd.DataFrame([{"methods": name} | _means(lines[members]) for name, members in families.items()])
+
+
 def harmed_table(results: pd.DataFrame) -> pd.DataFrame:
-    """Who is shown to be harmed: for each line with any harm, data sets and named groups, the most frequent first."""
+    """Who is shown to be harmed: for each line with any harm, the named group that is harmed most often."""
     rows = []
-    for key, group in lines_of(results).groupby(LINE, sort=False):
-        harmed = [_who(dataset, group[group["dataset"] == dataset]) for dataset in DATASETS]
+    for key, members in lines_of(results).groupby(list(LINE), observed=True):
+        harmed = [_who(dataset, members[members["dataset"] == dataset]) for dataset in DATASETS]
         if any(harmed):
-            named: Any = dict(zip(LINE, key, strict=True))
-            rows.append({**named, "who is shown to be harmed (splits)": "; ".join(text for text in harmed if text)})
+            line: Any = dict(zip(LINE, key, strict=True))
+            rows.append(line | {"who is shown to be harmed (splits)": "; ".join(text for text in harmed if text)})
     return pd.DataFrame(rows)
 
 
 def _who(dataset: str, lines: pd.DataFrame) -> str:
-    """Named groups of one data set, groups of one attribute before pairs."""
+    """A named group of one data set, of one attribute rather than of a pair."""
     harmed = lines[lines["n_harmed"] > 0]
     if not len(harmed):
         return ""
     counts = harmed["harmed"].str.split("; ").explode().value_counts()
-    order = sorted(counts.index, key=lambda name: (" & " in name, -counts[name], name))[:_MOST_NAMED]
-    listed = ", ".join(f"{name} ({counts[name]} of {len(lines)})" for name in order)
-    more = int(harmed["n_harmed"].max()) - len(order)
-    return f"{dataset}: {listed}" + (f" and up to {more} more" if more > 0 else "")
-
-
-def sentences(results: pd.DataFrame) -> list[str]:
-    """Say what the table shows, in figures: rivals with and without guard, ours, and stronger plain models."""
-    lines = lines_of(results)
-    guarded, method = lines["guard"] == "yes", lines["method"]
-    trained, partly = (method.isin([NAMES[name] for name in names]) for names in (TRAINED, PARTLY))
-    ours = method.isin(["Exceptions", "Network"])
-    families = {
-        "The five rivals without a guard": trained & ~guarded,
-        "Of these, DRO and ARL tuned by log-loss": method.isin(["DRO", "ARL"])
-        & (lines["tuned by"] == "log-loss")
-        & ~guarded,
-        "The five rivals with the guard": trained & guarded,
-        "The paper's algorithm": method == "DAFH",
-        "Our exceptions and network without a guard": ours & ~guarded,
-        "Our exceptions and network with the guard": ours & guarded,
-        "Stronger plain models, scorecard and gradient boosting": method.isin(["Scorecard", "Gradient boosting"]),
-        "Rivals that need the attribute of some rows": partly,
-    }
-    return [_sentence(name, lines[members]) for name, members in families.items() if members.any()]
-
-
-def _sentence(name: str, lines: pd.DataFrame) -> str:
-    lifted = (lines["worst_accuracy"] - lines["pooled_worst"]).mean()
-    return (
-        f"{name}: a named group is shown to be harmed in {_fits(lines)} fits, with "
-        f"{lines['people_harmed'].mean():.1f}% of the people in such groups on average; accuracy changes by "
-        f"{number(lines['to_pooled'].mean(), 2, '+')} percentage points, and that of the worst named group by "
-        f"{number(lifted, 2, '+')}."
-    )
+    first = min(counts.index, key=lambda name: (" & " in name, -counts[name], name))
+    more = int(harmed["n_harmed"].max()) - 1
+    return f"{dataset}: {first} ({counts[first]} of {len(lines)})" + (f" and up to {more} more" if more else "")
 
 
 # The ticks of the paper's table: preference-based, no harm, without sensitive attributes, intersections.
 _RELATED = {
-    "zafar": ("Zafar et al. 2017", "✓✓✗✗", "of all rows, also to predict"),
-    "treelr": ("Ustun et al. 2019", "✓✓✗✓", "of all rows, also to predict"),
+    "zafar": ("Zafar et al. 2017", "✓✓✗✗", "all, also to predict"),
+    "treelr": ("Ustun et al. 2019", "✓✓✗✓", "all, also to predict"),
     "arl": ("Lahoti et al. 2020", "✗✗✓✓", "none"),
-    "shared-latent": ("Islam et al. 2024", "✗✗✓✗", "of a quarter of the rows, to train"),
-    "influence-sampling": ("Pang et al. 2024", "✗✓✓✗", "of a fifth of the rows, to validate"),
+    "shared-latent": ("Islam et al. 2024", "✗✗✓✗", "a quarter, to train"),
+    "influence-sampling": ("Pang et al. 2024", "✗✓✓✗", "a fifth, to validate"),
     "paper-row": ("DAFH, the paper's", "✓✓✓✓", "none"),
     "exceptions": ("Exceptions, with the guard", "––––", "none"),
 }
@@ -169,10 +134,10 @@ def related_work(results: pd.DataFrame) -> pd.DataFrame:
         fits = lines[(lines["method"] == NAMES[name]) & (lines["guard"] == ("yes" if name == "exceptions" else "no"))]
         preferring = fits["preferring"].mean() if "preferring" in fits else np.nan
         measured = {
-            "preference-based": "one classifier" if np.isnan(preferring) else f"{100 * preferring:.0f}% of its groups",
-            "no harm": f"harm in {_fits(fits)} fits",
+            "preference-based": "one classifier" if np.isnan(preferring) else f"{100 * preferring:.0f}%",
+            "no harm": _fits(fits),
             "without attributes": attributes,
-            "intersections": f"harm in {int((fits['pairs_harmed'] > 0).sum())} of {len(fits)} fits",
+            "intersections": f"{int((fits['pairs_harmed'] > 0).sum())} of {len(fits)}",
         }
         change = fits.groupby("dataset")["to_pooled"].mean().mean()
         row = {"system": system}

@@ -1,13 +1,14 @@
-"""Results of the study in one small JSON file: a table for each kind of result, and which jobs are done."""
+"""Results of the study in one small JSON file, one job a line."""
 
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dafh.exceptions import InputError
@@ -16,6 +17,8 @@ Row = dict[str, Any]
 STORED = Path(__file__).with_name("results.json")
 """The results that are part of the repository, from which the pages are written."""
 _PACKAGES = ("dafh", "jax", "scikit-learn", "numpy", "scipy")
+# Methods with a prefix have tables of their own, because their rows have other columns.
+_KINDS = ("sgd", "steps", "composition", "synthetic", "rival")
 
 
 @dataclass(frozen=True, order=True)
@@ -30,8 +33,8 @@ class Job:
     @property
     def kind(self) -> str:
         """Table of the results."""
-        first = self.method.partition("-")[0]
-        return first if first in ("sgd", "steps", "composition", "synthetic", "rival") else "models"
+        prefix = self.method.partition("-")[0]
+        return prefix if prefix in _KINDS else "models"
 
 
 class Store:
@@ -43,32 +46,28 @@ class Store:
     >>> file = Path(tempfile.mkdtemp()) / "results.json"
     >>> job = Job("german", "pooled", 1, 0)
     >>> Store(file).put(job, [{"accuracy": 0.75}], seconds=1.5)
-    >>> Store(file).has(job), Store(file).table("models")["accuracy"].tolist()
+    >>> job in Store(file).jobs, Store(file).table("models")["accuracy"].tolist()
     (True, [0.75])
     """
 
     def __init__(self, path: Path = STORED) -> None:
-        self.path = path
-        self.about = versions()
-        self._tables: dict[str, list[Row]] = {"jobs": []}
+        self.path, self.about = path, versions()
+        self.seconds: dict[Job, float] = {}
+        self._columns: dict[Job, dict[str, list[Any]]] = {}
         if path.exists():
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-                self.about = content.pop("about")
-                self._tables = {
-                    kind: [
-                        {name: value for name, value in zip(table["columns"], row, strict=True) if value is not None}
-                        for row in table["rows"]
-                    ]
-                    for kind, table in content.items()
-                }
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                self.about = content["about"]
+                for *key, seconds, columns in content["jobs"]:
+                    job = Job(*key)
+                    self.seconds[job], self._columns[job] = seconds, columns
+            except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{path} holds no results of a study: choose another folder.") from error
-        self._done = {_job(row) for row in self._tables["jobs"]}
 
-    def has(self, job: Job) -> bool:
-        """Whether the job is done."""
-        return job in self._done
+    @property
+    def jobs(self) -> set[Job]:
+        """Jobs that are done."""
+        return set(self.seconds)
 
     def require_same_versions(self) -> None:
         """Refuse to mix results of several versions of the package, or of the libraries below it."""
@@ -79,36 +78,31 @@ class Store:
 
     def put(self, job: Job, rows: Iterable[Row], seconds: float) -> None:
         """Add the rows of a job, and write the file."""
-        named = asdict(job)
-        self._tables.setdefault(job.kind, []).extend({**named, **row} for row in rows)
-        self._tables["jobs"].append({**named, "seconds": round(seconds, 2)})
-        self._done.add(job)
-        self._write()
+        columns = pd.DataFrame(list(rows)).astype(object).map(_short).to_dict("list")
+        self.seconds[job], self._columns[job] = round(seconds, 2), columns
+        done = (json.dumps([*astuple(job), self.seconds[job], self._columns[job]]) for job in sorted(self.jobs))
+        temporary = self.path.with_suffix(".part")
+        head, lines = json.dumps(self.about), ",\n".join(done)
+        temporary.write_text(f'{{"about": {head},\n"jobs": [\n{lines}\n]}}\n', encoding="utf-8")
+        os.replace(temporary, self.path)
 
     def table(self, kind: str) -> pd.DataFrame:
         """All rows of one kind, in the order of their jobs."""
-        rows = sorted(self._tables.get(kind, []), key=_job)
-        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["dataset", "method", "k", "split"])
+        jobs = [job for job in sorted(self.jobs) if job.kind == kind]
+        rows = [
+            {**asdict(job), **dict(zip(self._columns[job], values, strict=True))}
+            for job in jobs
+            for values in zip(*self._columns[job].values(), strict=True)
+        ]
+        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(Job.__annotations__))
 
-    def seconds(self, jobs: Iterable[Job]) -> float:
+    def expected_seconds(self, jobs: Iterable[Job]) -> float:
         """CPU seconds that jobs will take, from the times of the same jobs on other splits; NaN if unknown."""
-        times = self.table("jobs")
-        mean = times.groupby(["dataset", "method", "k"])["seconds"].mean() if len(times) else pd.Series(dtype=float)
-        return float(sum(mean.get((job.dataset, job.method, job.k), float("nan")) for job in jobs))
-
-    def _write(self) -> None:
-        # One row a line, and every number with five digits: small, and readable in a diff.
-        sections = [f'"about": {json.dumps(self.about)}']
-        for kind in sorted(self._tables):
-            rows = sorted(self._tables[kind], key=_job)
-            columns = list(dict.fromkeys(name for row in rows for name in row))
-            lines = ",\n".join(
-                json.dumps([_short(row.get(name)) for name in columns], separators=(",", ":")) for row in rows
-            )
-            sections.append(f'"{kind}": {{"columns": {json.dumps(columns)}, "rows": [\n{lines}\n]}}')
-        temporary = self.path.with_suffix(".part")
-        temporary.write_text("{" + ",\n".join(sections) + "}\n", encoding="utf-8")
-        os.replace(temporary, self.path)
+        times = pd.Series(
+            {(job.dataset, job.method, job.k, job.split): s for job, s in self.seconds.items()}, dtype=float
+        )
+        means = times.groupby(level=[0, 1, 2]).mean() if len(times) else times
+        return float(sum(means.get((job.dataset, job.method, job.k), np.nan) for job in jobs))
 
 
 def versions() -> dict[str, str]:
@@ -116,9 +110,8 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES}
 
 
-def _job(row: Row) -> Job:
-    return Job(row["dataset"], row["method"], row["k"], row["split"])
-
-
 def _short(value: Any) -> Any:
-    return float(f"{value:.5g}") if isinstance(value, float) else value
+    """Numbers with five digits, and null where there is none."""
+    if not isinstance(value, float):
+        return value
+    return None if np.isnan(value) else float(f"{value:.5g}")

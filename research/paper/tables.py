@@ -15,7 +15,8 @@ from scipy.stats import t as student
 
 from research.paper import published
 from research.paper.plan import COMPARED, DATASETS, FIRST
-from research.paper.store import Store
+from research.paper.store import Job, Store
+from research.paper.study import OURS
 
 NAMES = {
     FIRST: "DAFH",
@@ -53,8 +54,7 @@ class Results:
 
     def rows(self, dataset: str, method: str, k: int | None = None) -> pd.DataFrame:
         """Rows of a method on a data set, one for each split."""
-        kind = method.partition("-")[0]
-        table = self.store.table(kind if kind in ("sgd", "steps", "composition", "rival") else "models")
+        table = self.store.table(Job(dataset, method, 0, 0).kind)
         chosen = (table["dataset"] == dataset) & (table["method"] == method)
         return table[chosen if k is None else chosen & (table["k"] == k)]
 
@@ -82,6 +82,7 @@ class Results:
 def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
     """Mean of paired differences with its 95% interval (Student's t); no interval for fewer than three splits."""
     values = np.asarray(differences, np.float64)
+    # With two splits, Student's factor is 12.7: such an interval says nothing.
     if len(values) < 3:
         return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
     half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
@@ -102,47 +103,40 @@ def pair(values: published.Cell) -> str:
 # ---- tables of pairs: one line for each data set ----
 
 
-def readings_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """K = 2 with the printed settings, in three readings of what an update takes."""
+# Columns of a table: a method with its number of groups, or the name of a published cell at K = 2.
+COLUMNS: dict[str, dict[str, Any]] = {
+    "readings": {title: (method, 2) for method, title in READINGS.items()},
+    "k2": {
+        "DAFH, published": "dafh",
+        "DAFH": (FIRST, 2),
+        "trivial, published": "trivial",
+        "trivial": ("trivial", 2),
+        "pooled, published": "pooled",
+        "pooled": ("pooled", 1),
+    },
+    "ours": {
+        **{name.capitalize(): (name, 2) for name in OURS},
+        **{name.capitalize(): (name, 1) for name in ("default", "scorecard", "boosting", "majority")},
+    },
+}
+
+
+def pairs_table(results: Results, datasets: Iterable[str], name: str) -> pd.DataFrame:
+    """One of the tables in `COLUMNS`, all at K = 2."""
     lines = []
     for d in _with_results(results, datasets):
-        line = {"data set": d, "published": pair(published.K2[d, "dafh"])}
-        line |= {title: results.pair(d, method, 2) for method, title in READINGS.items()}
-        lines.append(line | {"pooled, converged": results.pair(d, "pooled", 1)})
+        cells = {
+            title: pair(published.K2[d, cell]) if isinstance(cell, str) else results.pair(d, *cell)
+            for title, cell in COLUMNS[name].items()
+        }
+        lines.append({"data set": d, **cells})
     return pd.DataFrame(lines)
-
-
-def k2_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """K = 2 against groups by an attribute, and one classifier: as published, and as measured."""
-    lines = []
-    for d in _with_results(results, datasets):
-        line = {"data set": d}
-        for title, method, k, name in (
-            ("DAFH", FIRST, 2, "dafh"),
-            ("trivial", "trivial", 2, "trivial"),
-            ("pooled", "pooled", 1, "pooled"),
-        ):
-            line |= {f"{title}, published": pair(published.K2[d, name]), title: results.pair(d, method, k)}
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def ours_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """Our methods with the paper's pooled classifier, our default, and three yardsticks, at K = 2."""
-    methods = (("exceptions", 2), ("network", 2), ("default", 1), ("scorecard", 1), ("boosting", 1), ("majority", 1))
-    return pd.DataFrame(
-        [
-            {"data set": d} | {method.capitalize(): results.pair(d, method, k) for method, k in methods}
-            for d in _with_results(results, datasets)
-        ]
-    )
 
 
 def details_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
     """What a Pr without harm needs beside it: copies of the pooled classifier have a perfect one."""
     lines = []
     for d, method in itertools.product(_with_results(results, datasets), (FIRST, "exceptions")):
-        rows = results.rows(d, method, 2)
         mean, low, high = paired_mean(results.difference(d, (method, 2), ("pooled", 1), "accuracy"))
         interval = "" if np.isnan(low) else f" ({low:+z.1f} to {high:+z.1f})"
         lines.append(
@@ -150,23 +144,23 @@ def details_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.Da
                 "data set": d,
                 "method": NAMES[method],
                 "accuracy to pooled, points": number(mean, 1, "+") + interval,
-                "violations": number(rows["violations"].mean()),
                 "decided differently, %": number(results.mean(d, method, 2, "disagreement")),
                 "smallest group, %": number(results.mean(d, method, 2, "smallest_share")),
-                "splits": len(rows),
             }
         )
     return pd.DataFrame(lines)
 
 
+_CLUSTERED = {FIRST: "dafh", "clustering": "clustering"}
+
+
 def clustering_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
-    """K = 2, 3 and 4 against K-means clusters."""
+    """K = 2, 3 and 4 against K-means clusters, as published and as measured."""
     lines = []
-    for d, k in itertools.product(_with_results(results, datasets), (2, 3, 4)):
-        line = {"data set": d, "K": str(k)}
-        for title, method, name in (("DAFH", FIRST, "dafh"), ("clusters", "clustering", "clustering")):
-            printed = published.CLUSTERING[d, name][k - 2]
-            line |= {f"{title}, published": pair(printed), title: results.pair(d, method, k)}
+    for d, (method, name) in itertools.product(_with_results(results, datasets), _CLUSTERED.items()):
+        line = {"data set": d, "method": NAMES[method]}
+        for k, cell in zip((2, 3, 4), published.CLUSTERING[d, name], strict=True):
+            line |= {f"K = {k}, published": pair(cell), f"K = {k}": results.pair(d, method, k)}
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -174,11 +168,8 @@ def clustering_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd
 def manual_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.DataFrame:
     """Groups by race, sex and age on Arrest."""
     line = {}
-    for title, method, name in (("DAFH", FIRST, "dafh"), ("manual",) * 3, ("trivial",) * 3):
-        line |= {
-            f"{title}, published": pair(published.MANUAL[name]),
-            title: results.pair("arrest", method, 2),
-        }
+    for title, method in (("DAFH", FIRST), ("manual", "manual"), ("trivial", "trivial")):
+        line |= {f"{title}, published": pair(published.MANUAL[title.lower()]), title: results.pair("arrest", method, 2)}
     return pd.DataFrame([line] if "arrest" in _with_results(results, datasets) else [])
 
 
@@ -232,20 +223,18 @@ def _pair_of(rows: pd.DataFrame) -> str:
 # ---- methods that see attributes, and the synthetic data ----
 
 
-def best_run(results: Results, dataset: str, method: str) -> "pd.Series[Any] | None":
+def best_run(results: Results, dataset: str, method: str) -> "pd.Series[Any]":
     """Return the run with the best test accuracy, over numbers of models and splits, as in the paper's table."""
     rows = results.rows(dataset, method)
-    return rows.loc[rows["accuracy"].astype(float).idxmax()] if len(rows) else None
+    return rows.loc[rows["accuracy"].astype(float).idxmax()]
 
 
 def compare_table(results: Results, datasets: Iterable[str] = COMPARED) -> pd.DataFrame:
     """Published figures, those of the run with the best test accuracy, and the honest mean over splits (K = 2)."""
     lines = []
-    for d in (name for name in datasets if name in COMPARED):
-        for method in COMPARED_METHODS:
+    for d in datasets:
+        for method in COMPARED_METHODS if results.has(d, ("lr-all", 1)) else ():
             best = best_run(results, d, method)
-            if best is None:
-                continue
             mean = results.rows(d, method, 1 if method in ("lr-all", "treelr") else 2)
             printed = published.HARM.get((d, "dafh" if method == FIRST else method), {})
             line: dict[str, Any] = {"data set": d, "method": NAMES[method]}

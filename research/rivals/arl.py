@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from research.rivals.training import Floats, Plan, RivalClassifier, TrainingRows, Weighting, train
+from research.rivals.training import Floats, RivalClassifier, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -30,8 +29,8 @@ class ARLClassifier(RivalClassifier):
 
     adversary_rate: float = 0.1
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
-        return train(rows, LinearAdversary(rows, self.adversary_rate), plan, rng)
+    def _train(self, rows: TrainingRows) -> Floats:
+        return train(rows, LinearAdversary(rows, self.adversary_rate), self.l2)
 
 
 class LinearAdversary(Weighting):
@@ -47,9 +46,9 @@ class LinearAdversary(Weighting):
     def __init__(self, rows: TrainingRows, rate: float) -> None:
         super().__init__(rows.share)
         # A column of ones comes last, for the bias.
-        self._inputs = np.column_stack([rows.x, rows.label, np.ones(len(rows.label))]).astype(rows.x.dtype)
+        self._inputs = np.column_stack([rows.x, rows.label, np.ones(len(rows.label))])
         self._rate = rate
-        self.coefficients = np.zeros(self._inputs.shape[1], rows.x.dtype)
+        self.coefficients = np.zeros(self._inputs.shape[1])
         self._squares = np.full_like(self.coefficients, self._FIRST_SQUARES)
         self._n_moves = 0
 
@@ -60,33 +59,20 @@ class LinearAdversary(Weighting):
         with a rate of 1, its accuracy was 80.6 % instead of 84.1 %.
         """
         for _ in range(self._STEPS):
-            self._climb(self._inputs, self.share, losses)
+            gradient = self.gradient(losses)
+            self._squares += gradient * gradient
+            self.coefficients += self._rate * gradient / np.sqrt(self._squares)
         self._n_moves += 1
-        weights = self.share * self._weights(self._inputs, self.share)
+        score = expit(self._inputs @ self.coefficients)
+        # Half of 1 + s / mean(s): with a mean of 1, the penalty holds the learner as much as in plain training.
+        weights = self.share * (1 + score / max(float(self.share @ score), self._SMALLEST_MEAN)) / 2
         self.current = self.current + (weights - self.current) / self._n_moves
         return False
 
-    def of_batch(self, rows: NDArray[np.intp], losses: Floats) -> NDArray[np.float64]:
-        """Weigh some of the rows, then climb one step on them."""
-        inputs, share = self._inputs[rows], self.share[rows] / self.share[rows].sum()
-        weights = self.share[rows] * self._weights(inputs, share)
-        self._climb(inputs, share, losses)
-        return weights
-
-    def _weights(self, inputs: Floats, share: NDArray[np.float64]) -> Floats:
-        """Half of 1 + s / mean(s): with a mean of 1, the penalty holds the learner as much as in plain training."""
-        score = expit(inputs @ self.coefficients)
-        return (1 + score / max(float(share @ score), self._SMALLEST_MEAN)) / 2
-
-    def _climb(self, inputs: Floats, share: NDArray[np.float64], losses: Floats) -> None:
-        gradient = self.gradient(inputs, share, losses)
-        self._squares += gradient * gradient
-        self.coefficients += self._rate * gradient / np.sqrt(self._squares)
-
-    def gradient(self, inputs: Floats, share: NDArray[np.float64], losses: Floats) -> Floats:
+    def gradient(self, losses: Floats) -> Floats:
         """Derivative of the mean of s / mean(s) times loss by the coefficients."""
-        score = expit(inputs @ self.coefficients)
-        mean = max(float(share @ score), self._SMALLEST_MEAN)
+        score = expit(self._inputs @ self.coefficients)
+        mean = max(float(self.share @ score), self._SMALLEST_MEAN)
         # More weight for one row is less for the others, because the weights are divided by their mean.
-        excess = losses - float(share @ (score * losses)) / mean
-        return ((share * score * (1 - score) * excess / mean) @ inputs).astype(inputs.dtype)
+        excess = losses - float(self.share @ (score * losses)) / mean
+        return (self.share * score * (1 - score) * excess / mean) @ self._inputs

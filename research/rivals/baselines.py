@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -21,57 +20,34 @@ from research.rivals.bpf import BlindParetoClassifier
 from research.rivals.dro import DROClassifier
 from research.rivals.george import GeorgeClassifier
 from research.rivals.jtt import JTTClassifier
-from research.rivals.partitions import RulesAndChance, TreePartition
-from research.rivals.residual_boosting import ResidualBoostingClassifier
+from research.rivals.partitions import ManualPartition, TreePartition
 from research.rivals.zafar import ZafarClassifier
-
-ModelClass = Literal["linear", "network"]
-
-
-def paper_manual_partition(*, random_state: int | None = None) -> RulesAndChance:
-    """Return the paper's manual partition of Arrest.
-
-    Non-white men up to 45 are one group and non-white women from 25 to 45 the other; all other rows are spread over
-    both at random.
-    """
-    rules = {"non-white men under 45": _young_men, "non-white women 25 to 45": _middle_aged_women}
-    return RulesAndChance(rules, random_state=random_state)
-
-
-def _young_men(table: pd.DataFrame) -> pd.Series:
-    young = table.age_group.isin(["less than 25", "25 - 45"])
-    return (table.race_group != "Caucasian") & (table.sex == "Male") & young
-
-
-def _middle_aged_women(table: pd.DataFrame) -> pd.Series:
-    return (table.race_group != "Caucasian") & (table.sex == "Female") & (table.age_group == "25 - 45")
-
 
 _PARTITIONS: dict[str, Callable[[], Partition]] = {
     "pooled": PooledPartition,
     "trivial": IntersectionPartition,
     "clustering": ClusterPartition,
-    "manual": paper_manual_partition,
+    "manual": ManualPartition,
     "lr-all": IntersectionPartition,
     "treelr": TreePartition,
 }
-# The network stops early on held-out rows, because a control that overfits would make every method look good.
-_CONTROLS = {
+RIVALS: dict[str, Any] = {
+    "dro": DROClassifier(),
+    "arl": ARLClassifier(),
+    "bpf": BlindParetoClassifier(),
+    "jtt": JTTClassifier(),
+    "george": GeorgeClassifier(),
+}
+"""Fairness without demographics: one linear model for all rows."""
+_MODELS: dict[str, Any] = {
     "majority": DummyClassifier(strategy="most_frequent"),
+    # The network stops early on held-out rows, because a control that overfits would make every method look good.
     "mlp": make_pipeline(StandardScaler(), MLPClassifier((100,), early_stopping=True, max_iter=200)),
     "boosting": HistGradientBoostingClassifier(),
+    **RIVALS,
+    "zafar": ZafarClassifier(),
 }
-# Fairness without demographics: one model for all rows.
-RIVALS: dict[str, Callable[..., Any]] = {
-    "dro": DROClassifier,
-    "arl": ARLClassifier,
-    "bpf": BlindParetoClassifier,
-    "jtt": JTTClassifier,
-    "george": GeorgeClassifier,
-    "residual-boosting": ResidualBoostingClassifier,
-}
-"""Rivals that need no attributes, by name."""
-BASELINES = (*_PARTITIONS, *_CONTROLS, *RIVALS, "zafar")
+BASELINES = (*_PARTITIONS, *_MODELS)
 """Names that `make_baseline` takes."""
 # Groups that a guard chooses by, where a rival has none of its own.
 _GUARD_GROUPS = 8
@@ -80,7 +56,6 @@ _GUARD_GROUPS = 8
 def make_baseline(
     name: str,
     *,
-    model: ModelClass = "linear",
     n_groups: int | None = None,
     estimator: Any = None,
     guard: Literal["evidence", "proof"] | None = None,
@@ -94,8 +69,6 @@ def make_baseline(
     name : str
         One of `BASELINES`: a partition of the paper; a capacity control, which is one stronger or weaker model for all
         rows; a rival without attributes; or ``"zafar"``, by one attribute, which is also the last column of X.
-    model : {"linear", "network"}, default="linear"
-        What a rival trains: a linear model, or a network with 100 hidden units.
     n_groups : int, optional
         Number of groups: by default 2, and 8 for the clusters by which a guard chooses.
     estimator : classifier or None, default=None
@@ -127,20 +100,16 @@ def make_baseline(
         if "n_groups" in partition.get_params():
             partition.set_params(n_groups=2 if n_groups is None else n_groups)
         return DecoupledClassifier(partition, estimator, guard=guard, random_state=random_state)
-    rival = ZafarClassifier() if name == "zafar" else RIVALS[name]() if name in RIVALS else clone(_CONTROLS[name])
-    if "model" in rival.get_params():
-        rival.set_params(model=model)
-    elif model != "linear":
-        raise InputError(f"The baseline {name!r} trains no network: leave model at 'linear'.")
-    seeds = {key: random_state for key in rival.get_params() if key.split("__")[-1] == "random_state"}
-    rival.set_params(**settings, **seeds)
+    model = clone(_MODELS[name])
+    seeds = {key: random_state for key in model.get_params() if key.split("__")[-1] == "random_state"}
+    model.set_params(**settings, **seeds)
     pooled = StandardizedLogisticRegression() if estimator is None else estimator
     groups = ClusterPartition(_GUARD_GROUPS if n_groups is None else n_groups)
     if name == "zafar":
         pooled, groups = make_pipeline(FunctionTransformer(without_group), pooled), IntersectionPartition()
     elif guard is None:
         groups = PooledPartition()
-    return DecoupledClassifier(groups, rival, pooled=pooled, fit_on="all", guard=guard, random_state=random_state)
+    return DecoupledClassifier(groups, model, pooled=pooled, fit_on="all", guard=guard, random_state=random_state)
 
 
 def without_group(X: Any) -> Any:

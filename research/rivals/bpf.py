@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dafh.exceptions import InputError
-from research.rivals.training import Floats, Plan, RivalClassifier, TrainingRows, Weighting, train
+from research.rivals.training import Floats, RivalClassifier, TrainingRows, Weighting, train
 
 
 @dataclass(eq=False, repr=False)
@@ -39,56 +38,54 @@ class BlindParetoClassifier(RivalClassifier):
     alpha: float = 0.8
     floor: float = field(default=0.01, kw_only=True)
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
+    def _train(self, rows: TrainingRows) -> Floats:
         if self.floor > self.alpha:
             raise InputError(
                 f"A floor of {self.floor:g} is above the mean weight, alpha = {self.alpha:g}: choose a smaller floor."
             )
-        # A linear model answers every step; a network has an epoch's time for it, and would be thrown about.
-        weighting = CappedWeights(rows.share, self.alpha, self.floor, step=2.0 if plan.hidden else 20.0)
-        trained = train(rows, weighting, plan, rng)
+        weighting = CappedWeights(rows.share, self.alpha, self.floor)
+        theta = train(rows, weighting, self.l2)
         self.gap_ = weighting.gap
-        return trained
+        return theta
 
 
 class CappedWeights(Weighting):
     """Row weights between a floor and 1 with a given mean, which move towards rows with high losses.
 
-    A linear model minimises the largest weighted loss less the squared distance from the weights of the last round:
+    The model minimises the largest weighted loss less the squared distance from the weights of the last round:
     its gradient is that of weights after one projected step, and unlike the largest loss itself it has no kinks, at
     which L-BFGS would get stuck. When the weights come to rest, both are the same.
     """
 
     # Short rounds and long steps: on Adult, rounds to convergence with a step of 5 took six times as long.
     rounds, round_iter = 40, 30
-    _ENOUGH = 1e-4
+    _STEP, _ENOUGH = 20.0, 1e-4
 
-    def __init__(self, share: NDArray[np.float64], alpha: float, floor: float, step: float) -> None:
+    def __init__(self, share: Floats, alpha: float, floor: float) -> None:
         super().__init__(share)
-        self._alpha, self._floor, self._step = alpha, floor, step
+        self._alpha, self._floor = alpha, floor
         self.row_weights = np.full(len(share), alpha)
         self.gap = np.inf
 
-    def worst(self, losses: Floats) -> tuple[float, NDArray[np.float64]]:
+    def worst(self, losses: Floats) -> tuple[float, Floats]:
         """Weighted loss after a projected step, less half the squared distance over its size, and the weights."""
         moved = self._stepped(losses)
         step = moved - self.row_weights
-        value = self.share @ (moved * losses - step * step / (2 * self._step))
+        value = self.share @ (moved * losses - step * step / (2 * self._STEP))
         return float(value) / self._alpha, self.share * moved / self._alpha
 
     def move(self, losses: Floats) -> bool:
         """Take a projected step, and say whether the best weights are no better."""
         self.row_weights = self._stepped(losses)
-        self.current = self.share * self.row_weights / self._alpha
         best = worst_weights(losses, self.share, self._alpha, self._floor)
         self.gap = float(self.share @ ((best - self.row_weights) * losses)) / self._alpha
         return self.gap < self._ENOUGH
 
-    def _stepped(self, losses: Floats) -> NDArray[np.float64]:
-        return project(self.row_weights + self._step * losses, self.share, self._alpha, self._floor)
+    def _stepped(self, losses: Floats) -> Floats:
+        return project(self.row_weights + self._STEP * losses, self.share, self._alpha, self._floor)
 
 
-def project(point: NDArray[np.float64], share: NDArray[np.float64], mean: float, floor: float) -> NDArray[np.float64]:
+def project(point: Floats, share: Floats, mean: float, floor: float) -> Floats:
     """Find the nearest weights between a floor and 1 with a given mean, by the shift after which clipping has it.
 
     Examples
@@ -109,7 +106,7 @@ def project(point: NDArray[np.float64], share: NDArray[np.float64], mean: float,
     return np.clip(point - shift, floor, 1)
 
 
-def worst_weights(losses: Floats, share: NDArray[np.float64], mean: float, floor: float) -> NDArray[np.float64]:
+def worst_weights(losses: Floats, share: Floats, mean: float, floor: float) -> Floats:
     """Weights between a floor and 1 with a given mean that maximise the weighted loss: rows in order of their losses.
 
     Examples

@@ -1,18 +1,19 @@
 """Fairness without harm by acquiring rows (after Pang, Wang, Zhu, Yao, Qian and Liu, NeurIPS 2024)."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from research.rivals.training import Floats, TwoClassClassifier, two_classes
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class InfluenceSamplingClassifier(ClassifierMixin, BaseEstimator):
+class InfluenceSamplingClassifier(TwoClassClassifier):
     """Logistic regression that asks for the labels of the rows that would reduce the disparity of its decisions most.
 
     In each round, one gradient step on a row of the pool, with the label that the model would give it, says how the
@@ -38,7 +39,7 @@ class InfluenceSamplingClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, attribute: ArrayLike) -> Self:
         """Fit; the attribute (two values) is used on validation rows only."""
         values, labels = validate_data(self, X, y, dtype=np.float64)
-        self.classes_, label = np.unique(labels, return_inverse=True)
+        self.classes_, label = two_classes(labels)
         self.scaler_ = StandardScaler().fit(values)
         x = self.scaler_.transform(values)
         order = np.random.default_rng(self.random_state).permutation(len(x))
@@ -78,23 +79,15 @@ class InfluenceSamplingClassifier(ClassifierMixin, BaseEstimator):
         self.classifier_ = model
         return self
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each label."""
+    def _logits(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         x = self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64))
-        probabilities: NDArray[np.float64] = self.classifier_.predict_proba(x)
-        return probabilities
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of each row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return np.asarray(self.classifier_.decision_function(x))
 
 
-def _gap(
-    model: LogisticRegression, x: NDArray[np.float64], in_group: NDArray[np.bool_]
-) -> tuple[float, NDArray[np.float64]]:
+def _gap(model: LogisticRegression, x: Floats, in_group: NDArray[np.bool_]) -> tuple[float, Floats]:
     """Difference of the mean probability between the group and the others, with its gradient by (w, b)."""
     p = model.predict_proba(x)[:, 1]
     weight = np.where(in_group, 1 / in_group.sum(), -1 / (~in_group).sum())
-    slope = weight * p * (1 - p)
+    slope = weight * p * (1 - p)  # The derivative of a probability by its logit is p (1 − p).
     return float(weight @ p), np.append(slope @ x, slope.sum())

@@ -6,16 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from research.rivals.training import (
-    Floats,
-    Network,
-    Plan,
-    RivalClassifier,
-    TrainingRows,
-    Weighting,
-    decide,
-    train,
-)
+from research.rivals.training import Floats, RivalClassifier, TrainingRows, Weighting, scores, train
 
 
 @dataclass(eq=False, repr=False)
@@ -41,10 +32,9 @@ class JTTClassifier(RivalClassifier):
 
     upweight: float = 6
 
-    def _train(self, rows: TrainingRows, plan: Plan, rng: np.random.Generator) -> Floats:
-        first = train(rows, Weighting(rows.share), plan, rng)
-        logits = Network(rows.x.shape[1], plan.hidden).forward(first, rows.x)[-1]
-        wrong = decide(logits) != rows.label
-        self.error_share_ = float(rows.share @ wrong)
-        counts = rows.share * np.where(wrong, self.upweight, 1.0)
-        return train(rows, Weighting(counts / counts.sum()), plan, rng)
+    def _train(self, rows: TrainingRows) -> Floats:
+        first = train(rows, Weighting(rows.share), self.l2)
+        wrong = (scores(first, rows.x) > 0) != rows.label
+        self.error_share_ = float(wrong.mean())
+        counts = np.where(wrong, self.upweight, 1.0)
+        return train(rows, Weighting(counts / counts.sum()), self.l2)

@@ -1,7 +1,7 @@
-"""Partitions that only comparisons need: TreeLR, and the paper's rules for Arrest."""
+"""Partitions that only comparisons need: TreeLR, and the paper's manual partition of Arrest."""
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
 from dafh.partitions import NOBODY, Partition
 from dafh.stats import mcnemar_p
@@ -23,55 +22,41 @@ Labels = NDArray[np.generic]
 Attributes = pd.DataFrame | None
 Mask = NDArray[np.bool_]
 
-# ---- rules and chance ----
+# ---- the manual partition ----
 
 
-class RulesAndChance(Partition):
-    """Groups by rules; rows for which none holds are spread over the groups at random, as in the paper.
+class ManualPartition(Partition):
+    """The paper's manual partition of Arrest.
 
-    `rules` has a function of `sensitive_features` for each group, which returns a boolean for each row. The first rule
-    that holds decides.
+    Non-white men up to 45 are one group and non-white women from 25 to 45 the other; all other rows are spread over
+    both at random.
     """
 
     needs_sensitive_features: ClassVar[bool] = True
 
-    def __init__(self, rules: Mapping[str, Callable[[pd.DataFrame], Any]], *, random_state: Any = None) -> None:
-        self.rules = rules
+    def __init__(self, *, random_state: Any = None) -> None:
         self.random_state = random_state
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Any = None) -> Self:
         """Draw the salt of the hash."""
-        self._require(sensitive_features)
         self._salt = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.group_names_ = list(self.rules)
+        self.group_names_ = ["non-white men under 45", "non-white women 25 to 45"]
         return self
 
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
-        """Group of the first rule that holds, or a random one, the same in every call."""
+        """Group by the rules, or by a hash of the row, so that a row is in the same group in every call."""
         table = self._require(sensitive_features)
-        holds = [np.asarray(rule(table), dtype=bool) for rule in self.rules.values()]
-        by_chance = hashed_group(X, self._salt, self.n_groups_)
-        return np.select(holds, range(self.n_groups_), by_chance).astype(np.intp)
-
-
-def hashed_group(X: Features, salt: int, n_groups: int) -> NDArray[np.intp]:
-    """Group of each row by a hash of its features and the salt."""
-    # The hash is one of bits. In single precision, or as −0 instead of 0, equal numbers have different bits, and adding
-    # 0 turns −0 into 0.
-    values = np.asarray(X, np.float64) + 0.0
-    hashes = pd.util.hash_pandas_object(pd.DataFrame(values), index=False)
-    # Mixed again (SplitMix64): a salt that is only added would flip the last bit of all hashes or of none, and two
-    # groups would stay the same two groups for every salt.
-    mixed = hashes.to_numpy() + np.uint64(salt) * np.uint64(0x9E3779B9)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(n_groups)).astype(np.intp)
+        others = table["race_group"] != "Caucasian"
+        men = others & (table["sex"] == "Male") & table["age_group"].isin(["less than 25", "25 - 45"])
+        women = others & (table["sex"] == "Female") & (table["age_group"] == "25 - 45")
+        # Adding 0 turns −0 into 0, which has other bits. The lowest bit of the hash is no use: the salt flips that of
+        # all rows or of none.
+        salted = pd.DataFrame(np.asarray(X, np.float64) + 0.0).assign(salt=self._salt)
+        hashed = pd.util.hash_pandas_object(salted, index=False).to_numpy() >> np.uint64(32)
+        return np.select([men, women], [0, 1], hashed.astype(np.intp) % 2)
 
 
 # ---- TreeLR ----
-
-# All prunings are compared, and their number grows exponentially with the number of splits.
-_MOST_TREES = 100_000
 
 Path = tuple[tuple[str, Hashable], ...]
 """Attributes and their values, from the root of a tree down to a node; empty for the root."""
@@ -87,11 +72,6 @@ class Node:
     right: Mask
     """Whether its model is right: first for all rows that grow the tree, then for those that prune it."""
     children: dict[Hashable, "Node"] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Attributes and values as text."""
-        return ", ".join(f"{attribute}={value}" for attribute, value in self.path) or "everybody"
 
 
 Tree = tuple[Node, ...]
@@ -129,7 +109,9 @@ class TreePartition(Partition):
         search = _TreeSearch(X, y, table, grow, prune, self.estimator)
         root = search.grow_tree()
         self.tree_ = search.best(list(prunings(root)), self.alpha) or (root,)
-        self.group_names_ = [node.name for node in self.tree_]
+        self.group_names_ = [
+            ", ".join(f"{name}={value}" for name, value in leaf.path) or "everybody" for leaf in self.tree_
+        ]
         return self
 
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
@@ -157,11 +139,6 @@ def prunings(node: Node) -> Iterator[Tree]:
             yield tuple(itertools.chain.from_iterable(subtrees))
 
 
-def n_prunings(node: Node) -> int:
-    """Count the trees of `prunings` without making them."""
-    return 1 + (int(np.prod([float(n_prunings(child)) for child in node.children.values()])) if node.children else 0)
-
-
 @dataclass
 class _TreeSearch:
     """The search for one tree: its data, and the classifiers of all nodes that were tried."""
@@ -185,39 +162,29 @@ class _TreeSearch:
             best = int(np.argmin([separation(tree, root) for tree in trees]))
             parent, parent.children = splits[best]
             leaves = trees[best]
-        if n_prunings(root) > _MOST_TREES:
-            raise InputError("The tree has too many prunings to compare: give it fewer attributes.")
         return root
 
     def splits(self, leaves: list[Node]) -> Iterator[tuple[Node, dict[Hashable, Node]]]:
         """Yield all feasible splits of all leaves, with fitted children; each attribute once on a path."""
         for leaf in leaves:
             for attribute in self.table.columns.difference([name for name, _ in leaf.path], sort=False):
-                if rows_by_value := self.feasible_split(leaf, attribute):
-                    yield (
-                        leaf,
-                        {
-                            value: self.node((*leaf.path, (attribute, value)), rows)
-                            for value, rows in rows_by_value.items()
-                        },
-                    )
+                values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
+                # In the order of appearance, because values of different types cannot be sorted.
+                rows = {value: leaf.rows[values == value] for value in dict.fromkeys(values)}
+                if self.is_feasible(leaf, list(rows.values())):
+                    yield leaf, {v: self.node((*leaf.path, (attribute, v)), members) for v, members in rows.items()}
 
-    def feasible_split(self, leaf: Node, attribute: str) -> dict[Hashable, NDArray[np.intp]]:
-        """Rows of each value of an attribute; empty if a value has fewer than 2d rows, or d rows of a class.
+    def is_feasible(self, leaf: Node, children: list[NDArray[np.intp]]) -> bool:
+        """Whether there are several children, each with 2d rows or more, and d of each class; d columns.
 
-        d is the number of columns; of a class with fewer rows in the leaf, each value needs all of them.
+        Of a class with fewer rows in the leaf, each child needs all of them.
         """
-        values = self.table[attribute].to_numpy()[self.grow[leaf.rows]]
-        # In the order of appearance, because values of different types cannot be sorted.
-        rows_by_value = {value: leaf.rows[values == value] for value in dict.fromkeys(values)}
         labels, d = self.y[self.grow], self.X.shape[1]
         classes, counts = np.unique(labels[leaf.rows], return_counts=True)
-        least = dict(zip(classes, np.minimum(counts, d), strict=True))
-        feasible = len(rows_by_value) > 1 and all(
-            len(rows) >= 2 * d and all((labels[rows] == c).sum() >= n for c, n in least.items())
-            for rows in rows_by_value.values()
+        least = np.minimum(counts, d)
+        return len(children) > 1 and all(
+            len(rows) >= 2 * d and ((labels[rows][:, None] == classes).sum(axis=0) >= least).all() for rows in children
         )
-        return rows_by_value if feasible else {}
 
     def node(self, path: Path, rows: NDArray[np.intp]) -> Node:
         """Fit the classifier of a node, only once: the same values in another order are the same rows."""

@@ -1,19 +1,20 @@
 """Parity for an attribute that a second data set has (after Islam, Chen and Cai, AAAI 2024: shared latent space)."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from research.rivals.training import Floats, TwoClassClassifier, two_classes
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
+class SharedLatentClassifier(TwoClassClassifier):
     """Linear classifier whose scores are uncorrelated with an attribute that another data set teaches to predict.
 
     A source data set has the attribute; the target data set has the labels. A representation of both is learned, on the
@@ -35,6 +36,7 @@ class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, attribute: ArrayLike) -> Self:
         """Fit; the attribute (two values) is used on source rows only, labels on target rows only."""
         values, labels = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, label = two_classes(labels)
         self.scaler_ = StandardScaler().fit(values)
         x, groups = self.scaler_.transform(values), np.asarray(attribute)
         source = np.random.default_rng(self.random_state).random(len(x)) < self.source_share
@@ -44,23 +46,13 @@ class SharedLatentClassifier(ClassifierMixin, BaseEstimator):
         # The score x·w is uncorrelated with the estimate if w is orthogonal to their covariance c.
         c = (estimate - estimate.mean()) @ x[~source]
         self.direction_ = c / max(float(np.linalg.norm(c)), 1e-12)
-        self.classifier_ = LogisticRegression(max_iter=1000).fit(self._project(x[~source]), labels[~source])
-        self.classes_ = self.classifier_.classes_
+        self.classifier_ = LogisticRegression(max_iter=1000).fit(self._project(x[~source]), label[~source])
         return self
 
-    def _project(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _project(self, x: Floats) -> Floats:
         return x - np.outer(x @ self.direction_, self.direction_)
 
-    def _columns(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _logits(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        return self._project(self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64)))
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each label."""
-        probabilities: NDArray[np.float64] = self.classifier_.predict_proba(self._columns(X))
-        return probabilities
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of each row."""
-        labels: NDArray[Any] = self.classifier_.predict(self._columns(X))
-        return labels
+        x = self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64))
+        return np.asarray(self.classifier_.decision_function(self._project(x)))

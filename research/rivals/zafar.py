@@ -11,30 +11,26 @@ solution lowers the loss step by step (convex-concave programming).
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from dafh.exceptions import InputError
-from research.rivals.training import decide, to_probabilities, two_classes
+from research.rivals.training import Floats, TwoClassClassifier, two_classes
 
 _MOST_TANGENTS = 30
 _SMALLEST_PROGRESS = 1e-5
 _PRECISE = {"maxiter": 500, "ftol": 1e-10, "gtol": 1e-6}
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ZafarClassifier(ClassifierMixin, BaseEstimator):
+class ZafarClassifier(TwoClassClassifier):
     """Fit one logistic regression per group of an attribute, so that each group prefers its own, in both ways.
 
     The last column of X is the group of each row, as a number; no classifier sees it. Rows of a group that was not
@@ -56,8 +52,6 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
         """Fit the classifiers of all groups together."""
         values, labels = validate_data(self, X, y, dtype=np.float64)
         self.classes_, label = two_classes(labels)
-        if self.accepted is not None and self.accepted not in self.classes_.tolist():
-            raise InputError(f"accepted is {self.accepted!r}, which is no label of y: {self.classes_.tolist()}.")
         self.scaler_ = StandardScaler().fit(values[:, :-1])
         self.groups_ = np.unique(values[:, -1])
         scaled = self._columns(values)
@@ -87,15 +81,7 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
         values = validate_data(self, X, reset=False, dtype=np.float64)
         scores = self._columns(values) @ self.coef_.T
         group = np.argmax(values[:, -1:] == self.groups_, axis=1)
-        return scores[np.arange(len(values)), group][:, None]
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class, by the classifier of the row's group."""
-        return to_probabilities(self._logits(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label of each row, by the classifier of its group."""
-        return self.classes_[decide(self._logits(X))]
+        return scores[np.arange(len(values)), group]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,15 +5,12 @@ import pandas as pd
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.naive_bayes import GaussianNB
 
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from dafh.partitions import ClusterPartition, IntersectionPartition, PooledPartition
-from research.rivals import BASELINES, RIVALS, make_baseline
-from research.rivals.baselines import paper_manual_partition
-from research.rivals.partitions import TreePartition
+from dafh.partitions import ClusterPartition, PooledPartition
+from research.rivals import BASELINES, make_baseline
 from research.rivals.tuning import Tuning, distance_between_means, tune
 from research.rivals.zafar import Group, Problem, ZafarClassifier, parity_minimum, solve
 
@@ -36,53 +33,18 @@ def test_a_baseline_is_an_unfitted_classifier_that_can_be_cloned(name):
     assert not hasattr(clone(model), "estimators_")
 
 
-def test_the_manual_partition_of_the_paper():
-    table = pd.DataFrame(
-        {
-            "race_group": ["other", "other", "other", "Caucasian", "other"],
-            "sex": ["Male", "Female", "Female", "Male", "Male"],
-            "age_group": ["less than 25", "25 - 45", "less than 25", "25 - 45", "greater than 45"],
-        }
-    )
-    partition = paper_manual_partition(random_state=0)
-    drawn = {tuple(partition.fit(x, None, table).assign(x, table)) for x in np.arange(200).reshape(40, 5, 1)}
-    assert {groups[:2] for groups in drawn} == {(0, 1)}
-    assert all({groups[row] for groups in drawn} == {0, 1} for row in (2, 3, 4))
-
-
-def test_names_stand_for_partitions_and_controls():
-    kinds = {"pooled": PooledPartition, "clustering": ClusterPartition, "lr-all": IntersectionPartition}
-    kinds["treelr"] = TreePartition
-    assert all(type(make_baseline(name).partition) is kind for name, kind in kinds.items())
+def test_a_seed_reaches_the_parts_of_a_control_and_other_names_are_refused():
     assert make_baseline("mlp", random_state=11).estimator.get_params()["mlpclassifier__random_state"] == 11
     with pytest.raises(InputError, match="There is no baseline 'LR-All': choose from pooled"):
         make_baseline("LR-All")
 
 
-def test_the_number_of_groups_and_the_users_classifier_reach_the_partitions(rows):
+def test_a_rival_is_one_model_for_all_rows_and_judged_in_clusters_under_a_guard(rows):
     X, y, _ = rows
-    model = make_baseline("clustering", n_groups=5, estimator=GaussianNB(), random_state=0).fit(X, y)
-    assert model.n_groups_ == 5
-    assert all(isinstance(classifier, GaussianNB) for classifier in [*model.estimators_, model.pooled_])
-
-
-@pytest.mark.parametrize("name", [name for name in RIVALS if name != "residual-boosting"])
-def test_a_rival_is_one_model_for_all_rows_with_its_own_settings(name):
-    setting, values = next(iter(RIVALS[name].RANGES.items()))
-    model = make_baseline(name, model="network", random_state=3, **{setting: values[0]})
-    assert type(model.estimator) is RIVALS[name]
-    assert (model.estimator.model, model.estimator.random_state) == ("network", 3)
-    assert getattr(model.estimator, setting) == values[0]
-    assert type(model.partition) is PooledPartition
-
-
-def test_a_rival_under_a_guard_is_judged_in_clusters_against_the_pooled_classifier(rows):
-    X, y, _ = rows
-    model = make_baseline("residual-boosting", guard="evidence", n_groups=3, random_state=0).fit(X, y)
-    assert (type(model.partition), model.n_groups_, len(model.guard_report_.table)) == (ClusterPartition, 3, 3)
-    assert make_baseline("arl", guard="evidence").partition.n_groups == 8
-    with pytest.raises(InputError, match="trains no network"):
-        make_baseline("residual-boosting", model="network")
+    model = make_baseline("dro", alpha=0.6)
+    assert (type(model.partition), model.estimator.alpha) == (PooledPartition, 0.6)
+    guarded = make_baseline("dro", guard="evidence", n_groups=3, random_state=0).fit(X, y)
+    assert (type(guarded.partition), guarded.n_groups_, len(guarded.guard_report_.table)) == (ClusterPartition, 3, 3)
 
 
 def test_zafar_by_name_has_the_group_as_last_column_and_the_pooled_classifier_does_not_see_it(rows):
@@ -157,8 +119,6 @@ def test_swapping_the_labels_and_the_accepted_one_changes_nothing_else(envious):
     straight = ZafarClassifier(accepted=1).fit(with_group, y).predict_proba(with_group)
     swapped = ZafarClassifier(accepted=0).fit(with_group, 1 - y).predict_proba(with_group)
     np.testing.assert_allclose(straight[:, 0], swapped[:, 1], atol=1e-3)
-    with pytest.raises(InputError, match="accepted is 'yes'"):
-        ZafarClassifier(accepted="yes").fit(with_group, y)
 
 
 # ---- tuning ----
@@ -203,8 +163,6 @@ def test_antigone_prefers_the_setting_that_serves_the_errors_of_the_reference_wi
     trials = pd.DataFrame({"log_loss": [0.3, 0.4, 0.5], "accuracy": [0.90, 0.86, 0.60], "worst": [0.1, 0.3, 0.6]})
     tuning = Tuning([{"a": 1}, {"a": 2}, {"a": 3}], trials)
     assert (tuning.best("log-loss"), tuning.best("antigone")) == ({"a": 1}, {"a": 2})
-    with pytest.raises(InputError, match="no criterion 'accuracy'"):
-        tuning.best("accuracy")
 
 
 def test_antigone_finds_the_setting_that_serves_a_minority_that_one_model_cannot_serve():

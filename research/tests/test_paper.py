@@ -17,23 +17,16 @@ from research.pages import fill
 from research.paper import document, rivals, study
 from research.paper.__main__ import main, run
 from research.paper.ascent import Setting, ascend, decisions, likelihood, paper_objective, start
-from research.paper.claims import judge, verdict_of
+from research.paper.claims import judge
 from research.paper.plan import DATASETS, TABLES, jobs
-from research.paper.published import CHOSEN_SETTINGS, CLUSTERING, HARM, K2, MANUAL
+from research.paper.published import K2, MANUAL
 from research.paper.rivals import Judge
-from research.paper.rivals_tables import harmed_table, means_table
+from research.paper.rivals_tables import families_table, harmed_table, means_table
 from research.paper.store import STORED, Job, Store
 from research.paper.study import execute, load_split
 from research.paper.tables import Results, grid_table, paired_mean
 
 # ---- the printed numbers ----
-
-
-def test_printed_tables_have_a_cell_for_every_data_set_and_method():
-    assert set(K2) == {(d, m) for d in DATASETS for m in ("dafh", "trivial", "pooled")}
-    assert set(CLUSTERING) == {(d, m) for d in DATASETS for m in ("dafh", "clustering")}
-    assert set(HARM) == {(d, m) for d in DATASETS[:3] for m in ("trivial", "lr-all", "treelr", "dafh")}
-    assert set(CHOSEN_SETTINGS) == set(DATASETS)
 
 
 def test_the_sums_of_the_printed_columns():
@@ -152,7 +145,7 @@ def test_methods_by_attributes_solve_the_problem_and_get_no_sensitive_column(toy
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
 def test_a_row_of_ours_has_the_figures_of_its_tables_and_shares_add_up(toy):
     row = row_of("exceptions", 3)
-    assert {"pr", "accuracy", "violations", "max_gain", "n_models", "seconds"} <= set(row)
+    assert {"pr", "accuracy", "violations", "max_gain", "n_models"} <= set(row)
     assert row["accuracy"] >= row["pooled_accuracy"] - 0.02
     shares = pd.DataFrame(execute(Job("toy", "composition-exceptions", 2, 0)))
     assert shares.groupby("group")["share"].sum().to_numpy() == pytest.approx(1)
@@ -168,19 +161,7 @@ def test_the_papers_sgd_is_logistic_regression():
     orders = [np.arange(4000).reshape(-1, 20)] * 4
     *_, last = ascend(likelihood, start(3, 1, 0), Setting([0.0], [0.01], [0.0]), X, y, orders)
     exact = LogisticRegression(C=1e6).fit(X, y)
-    np.testing.assert_allclose(np.asarray(last.h.weight)[0, :, 0], exact.coef_[0], atol=0.15)
-
-
-def test_a_population_gives_each_setting_what_it_gives_alone_and_checkpoints_are_shorter_runs():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
-    orders = [rng.permutation(200)[:, None] for _ in range(2)]
-    settings = Setting([1e-3, 1e-2], [1e-2, 1e-1], [0.0, 10.0])
-    first, last = ascend(paper_objective, start(4, 3, 0), settings, X, y, orders)
-    second_setting = Setting([1e-2], [1e-1], [10.0])
-    (shorter,) = ascend(paper_objective, start(4, 3, 0), second_setting, X, y, orders[:1])
-    np.testing.assert_allclose(first.h.weight[1], shorter.h.weight[0], rtol=1e-4, atol=1e-5)
-    assert not np.allclose(last.h.weight[1], first.h.weight[1])
+    np.testing.assert_allclose(np.asarray(last.h[0])[0, :, 0], exact.coef_[0], atol=0.15)
 
 
 @pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
@@ -233,12 +214,6 @@ def test_the_paper_chooses_settings_by_the_highest_pr(tmp_path):
     assert line[["DAFH, printed setting", "DAFH, best setting"]].tolist() == ["60.0/40.0", "70.0/30.0"]
 
 
-def test_verdicts_count_cases():
-    assert verdict_of([True, True]) == "holds"
-    assert verdict_of([True, False]) == verdict_of([True, False], most=True) == "holds in part"
-    assert verdict_of([False]) == "does not hold"
-
-
 @pytest.fixture(scope="module")
 def stored():
     return Results(Store(STORED))
@@ -247,7 +222,7 @@ def stored():
 def test_stored_results_are_small_and_have_every_job_of_the_papers_tables(stored):
     assert STORED.stat().st_size < 800_000
     tables = tuple(name for name in TABLES if name != "rivals")
-    assert all(stored.store.has(job) for job in jobs(tables, splits=1))
+    assert all(job in stored.store.jobs for job in jobs(tables, splits=1))
     assert json.loads(STORED.read_text())["about"].keys() >= {"dafh", "jax", "scikit-learn"}
 
 
@@ -264,7 +239,7 @@ def test_the_pages_say_what_the_stored_results_say(stored):
 
 def test_every_claim_is_judged_with_figures(stored):
     claims = judge(stored)
-    assert len(claims) >= 12
+    assert len(claims) == 17
     assert set(claims["verdict"]) <= {"holds", "holds in part", "does not hold", "cannot be judged"}
     assert not claims["figures"].str.contains("nan").any()
 
@@ -286,17 +261,17 @@ def test_whom_a_classifier_harms_by_hand(toy):
     data = load_split("toy", 0)
     judged = Judge.of(data)
     men = (data.attributes_test["sex"] == "m").to_numpy()
-    row = judged.row(np.where(men, 1 - data.y_test, data.y_test), 0.0)
+    row = judged.row(np.where(men, 1 - data.y_test, data.y_test))
     assert row["n_harmed"] >= 1
     assert "sex = m" in row["harmed"].split("; ")
     assert row["people_harmed"] >= men.mean()
     assert row["to_pooled"] == pytest.approx((~men).mean() - (judged.pooled == data.y_test).mean())
 
 
-@pytest.mark.parametrize("name", ["pooled", "treelr", "shared-latent", "influence-sampling", "dro-linear", "zafar"])
+@pytest.mark.parametrize("name", ["pooled", "treelr", "shared-latent", "influence-sampling", "dro", "zafar"])
 def test_a_rival_has_a_row_for_each_way_it_is_tuned_and_guarded(toy, name):
     rows = execute(Job("toy", f"rival-{name}", 2, 0))
-    tuned = name in ("dro-linear", "zafar")
+    tuned = name in ("dro", "zafar")
     assert len({(row["tuned"], row["guarded"]) for row in rows}) == len(rows) == (4 if tuned else 1)
     assert ("preferring" in rows[0]) == (name in ("treelr", "zafar"))
 
@@ -305,16 +280,16 @@ def test_tables_of_rivals_count_fits_and_name_who_is_harmed():
     rows = []
     for dataset, split, guarded in [(d, s, g) for d in DATASETS for s in range(2) for g in (False, True)]:
         harm = dataset == "adult" and not guarded
-        row = {"dataset": dataset, "method": "rival-jtt-linear", "k": 8, "split": split, "tuned": "log-loss"}
+        row = {"dataset": dataset, "method": "rival-jtt", "k": 8, "split": split, "tuned": "log-loss"}
         row |= {"guarded": guarded, "to_pooled": -0.1 if harm else 0.01, "worst_accuracy": 0.6}
-        row |= {"pooled_worst": 0.65, "n_harmed": int(harm), "pairs_harmed": 0, "seconds": 2.0}
+        row |= {"pooled_worst": 0.65, "n_harmed": int(harm), "pairs_harmed": 0}
         row |= {"people_harmed": 0.3 if harm else 0.0, "harmed": "sex = Female" if harm else "", "disagreement": 0.1}
         rows.append(row)
-    table = means_table(pd.DataFrame(rows))
-    assert table[["method", "model"]].to_numpy().tolist() == [["JTT", "linear"]] * 2
-    assert table["fits with harm"].tolist() == ["2 of 10", "0 of 10"]
-    assert table["people in them"].tolist() == ["6.0", "0.0"]
-    assert table["accuracy to pooled"].tolist() == ["-1.20", "+1.00"]
+    tables = means_table(pd.DataFrame(rows)), families_table(pd.DataFrame(rows)).iloc[:2]
+    assert tables[0]["method"].tolist() == ["JTT"]
+    assert [table["fits with harm"].tolist() for table in tables] == [["2 of 10"], ["2 of 10", "0 of 10"]]
+    assert tables[1]["people in harmed groups"].tolist() == ["6.0", "0.0"]
+    assert tables[1]["accuracy to pooled"].tolist() == ["-1.20", "+1.00"]
     assert harmed_table(pd.DataFrame(rows)).iloc[:, -1].tolist() == ["adult: sex = Female (2 of 2)"]
 
 
@@ -327,19 +302,11 @@ def test_a_page_without_a_place_for_the_results_is_refused(tmp_path):
 # ---- on the paper's data ----
 
 
-def difference_to_pooled(dataset, split):
-    """Points of accuracy of the guarded model above logistic regression converged on all training rows."""
-    (guarded,), (pooled,) = (execute(Job(dataset, m, k, split)) for m, k in (("exceptions", 2), ("pooled", 1)))
-    return 100 * (guarded["accuracy"] - pooled["accuracy"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "tolerated"), [("adult", 0.1), ("arrest", 0.1), ("violent", 0.1), ("german", 0.3), ("bank", 0.1)]
 )
 def test_the_rows_of_guard_and_selection_are_not_paid_for_by_the_user(dataset, tolerated):
-    assert np.mean([difference_to_pooled(dataset, split) for split in range(10)]) >= -tolerated
-
-
-def test_a_guarded_model_of_the_german_data_is_not_far_from_pooled():
-    assert difference_to_pooled("german", split=0) >= -2
+    """Points of accuracy of the guarded model above logistic regression converged on all training rows."""
+    rows = [[execute(Job(dataset, m, k, s))[0] for m, k in (("exceptions", 2), ("pooled", 1))] for s in range(10)]
+    assert 100 * np.mean([guarded["accuracy"] - pooled["accuracy"] for guarded, pooled in rows]) >= -tolerated

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from dafh import DecoupledClassifier
 from dafh.exceptions import InputError
 from dafh.linear import StandardizedLogisticRegression
-from research.rivals.partitions import Node, RulesAndChance, TreePartition, n_prunings, prunings, separation
+from research.rivals.partitions import ManualPartition, Node, TreePartition, separation
 
 
 def rows_of(signs):
@@ -56,31 +56,6 @@ def test_a_leaf_needs_one_row_of_each_class_for_each_column():
 
 
 # ---- pruning ----
-
-
-def test_more_attributes_than_prunings_can_be_compared_are_refused():
-    """17 values, each of which is split again: 1 + 2^17 trees, none of which is made."""
-    first, second = np.repeat(np.arange(17), 30), np.arange(510) // 15
-    table = pd.DataFrame({"a": first, "b": second})
-    X = np.random.default_rng(0).normal(size=(510, 1))
-    y = ((X[:, 0] > 0) ^ (first % 2 == 0)).astype(int)
-    with pytest.raises(InputError, match="fewer attributes"):
-        TreePartition(estimator=GaussianNB(), random_state=0).fit(X, y, table)
-
-
-def full_tree(shape, path=()):
-    """A tree with the given numbers of children, level by level."""
-    node = Node(path, np.arange(0), np.zeros(0, bool))
-    if shape:
-        node.children = {i: full_tree(shape[1:], (*path, (str(len(path)), i))) for i in range(shape[0])}
-    return node
-
-
-@pytest.mark.parametrize(("shape", "expected"), [((), 1), ((5,), 2), ((3, 2), 9), ((2, 2, 2), 26)])
-def test_the_number_of_prunings_follows_the_recursion(shape, expected):
-    """A node alone, or every choice of prunings of its children: p = 1 + the product over children."""
-    tree = full_tree(shape)
-    assert n_prunings(tree) == len(list(prunings(tree))) == expected
 
 
 def test_the_score_is_the_formula_written_out():
@@ -169,14 +144,22 @@ def test_pruning_takes_the_best_harmless_tree_of_an_enumeration(seed):
     assert chosen == (set(best[1]) if best else {()})
 
 
-# ---- rules and chance ----
+# ---- the manual partition ----
 
 
-def test_the_first_rule_that_holds_decides_and_rows_without_one_are_spread_and_stay_there():
-    X, ages = np.arange(600.0)[:, None], pd.DataFrame({"age": [10, 20, *[50] * 598]})
-    rules = {"young": lambda t: t.age < 25, "late": lambda t: t.age < 15}
-    partition = RulesAndChance(rules, random_state=0).fit(X, None, ages)
-    groups = partition.assign(X, ages)
-    assert groups[:2].tolist() == [0, 0]
-    assert np.abs(np.bincount(groups[2:]) - 299).max() <= 5 * np.sqrt(300)
-    np.testing.assert_array_equal(partition.assign(X[::-1], ages[::-1]), groups[::-1])
+def test_the_manual_partition_of_the_paper_spreads_other_rows_and_keeps_them_there():
+    table = pd.DataFrame(
+        {
+            "race_group": ["other", "other", "other", "Caucasian", "other"] * 100,
+            "sex": ["Male", "Female", "Female", "Male", "Male"] * 100,
+            "age_group": ["less than 25", "25 - 45", "less than 25", "25 - 45", "greater than 45"] * 100,
+        }
+    )
+    X = np.arange(500.0)[:, None]
+    partitions = [ManualPartition(random_state=seed).fit(X, None, table) for seed in range(3)]
+    groups = [partition.assign(X, table) for partition in partitions]
+    assert all((g[::5] == 0).all() and (g[1::5] == 1).all() for g in groups)
+    assert all(abs(g.reshape(100, 5)[:, 2:].mean() - 0.5) < 0.1 for g in groups)
+    # Another seed spreads them otherwise, and the order of the rows changes nothing.
+    assert 0.3 < (groups[0] == groups[1])[2::5].mean() < 0.7
+    np.testing.assert_array_equal(partitions[0].assign(X[::-1], table[::-1]), groups[0][::-1])

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dafh.estimators.dafh import DAFHClassifier
     from dafh.estimators.decoupled import DecoupledClassifier
     from dafh.evaluation.audit import AuditResult, audit
-    from dafh.evaluation.compare import Comparison, Failures, compare, find_failures
+    from dafh.evaluation.compare import Comparison, compare
+    from dafh.evaluation.failures import Failures, find_failures
     from dafh.evaluation.matrix import PreferenceMatrix
     from dafh.explanation import Explanation, explain
     from dafh.groups.recipe import Recipe
@@ -55,7 +56,7 @@ _HOME = {
     "DAFHClassifier": "dafh.estimators.dafh",
     "DecoupledClassifier": "dafh.estimators.decoupled",
     "Explanation": "dafh.explanation",
-    "Failures": "dafh.evaluation.compare",
+    "Failures": "dafh.evaluation.failures",
     "Incumbent": "dafh.incumbents",
     "IncumbentColumns": "dafh.incumbents",
     "Monitor": "dafh.monitor",
@@ -66,7 +67,7 @@ _HOME = {
     "audit": "dafh.evaluation",
     "compare": "dafh.evaluation.compare",
     "explain": "dafh.explanation",
-    "find_failures": "dafh.evaluation.compare",
+    "find_failures": "dafh.evaluation.failures",
     "load": "dafh.persistence",
     "save": "dafh.persistence",
     "tabular_pipeline": "dafh.columns.encoder",

@@ -1,4 +1,4 @@
-"""Groups in words: size, rule, contrasts, differences between classifiers, members; and how stable the groups are.
+"""Groups in words: size, rule, contrasts, differences between classifiers, and members.
 
 Where a model divides rows by exceptions, their rules are exact. The groups of a network depend on all columns
 together, and no short sentence can say that exactly: the rule that is searched for comes with its precision and
@@ -9,29 +9,23 @@ To say something new about a group, compute it in `explain` and add a line to `G
 """
 
 import inspect
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
-from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import has_fit_parameter
 
 from dafh.classifiers import (
     SMALLEST_PROBABILITY,
     GroupModel,
     class_probabilities,
     final_classifier,
-    parameter_path,
     rows_at_once,
     split_pipeline,
 )
@@ -48,7 +42,7 @@ from dafh.regions.conditions import Condition, Region
 from dafh.regions.search import RegionSearch
 from dafh.text import Readable, Section, clipped, percent, plain, points, write_date, write_number
 
-__all__ = ["Explanation", "GroupInWords", "Rule", "adds_nothing", "explain", "stability", "worth_of_groups"]
+__all__ = ["Explanation", "GroupInWords", "Rule", "adds_nothing", "explain", "worth_of_groups"]
 
 # Shares of this many rows are known to within half a percentage point; more rows would only take longer.
 _MOST_ROWS = 50_000
@@ -68,10 +62,6 @@ _MOST_STEPS = 3
 _WORTH_A_CONDITION, _GOOD_RULE = 0.1, 0.2
 # With fewer rows than this, half of them are too few to measure a rule on.
 _FEWEST_ROWS = 40
-# Adjusted Rand indices below each limit, in words.
-_CHANGES = ((0.5, "change a lot"), (0.8, "change in part"), (0.95, "change little"), (np.inf, "barely change"))
-# Share of the rows in a sample: half of them would ask what fewer rows find, not how sure these groups are.
-_SAMPLED = 0.8
 _POOLED, _OWN = "the pooled classifier", "its own classifier"
 
 
@@ -186,24 +176,15 @@ class Explanation(Readable):
     Examples
     --------
     >>> group = GroupInWords(0, "Group 0", 40, 0.4, "the pooled classifier", Rule("age is 30 or less", 0.9, 0.8))
-    >>> print(Explanation((group,), stability=0.9))
+    >>> print(Explanation((group,)))
     Group 0: 40 rows (40.0% of all), served by the pooled classifier
       Approximate rule: age is 30 or less. It matches 80.0% of the group, and 90.0% of the rows it matches are in the
     group.
-    <BLANKLINE>
-    The groups change little with the seed: the adjusted Rand index between fits is 0.90 (1: the same groups, 0: no more
-    alike than random groups).
     """
 
     groups: tuple[GroupInWords, ...]
-    stability: float | None = None
-    """Adjusted Rand index between the groups of several fits; None if it was not measured."""
-    resampled: bool = False
-    """Whether those fits differ in their rows; else they differ in their seeds."""
     worth: str | None = None
     """What the groups are worth, in one sentence; None for models that were told their groups."""
-    n_fits: int = 0
-    """Number of those fits; 0 if it is not known."""
 
     @property
     def alike(self) -> bool:
@@ -220,26 +201,13 @@ class Explanation(Readable):
         groups = [
             vars(group) | {"rule": group.rule and vars(group.rule), "lines": group.lines()} for group in self.groups
         ]
-        values = {name: getattr(self, name) for name in ("worth", "exact", "alike", "stability", "n_fits")}
-        return dict(plain({**values, "groups": groups, "stability_text": self.stability_text()}))
-
-    def stability_text(self) -> str:
-        """Say how much the groups change with the seed or the rows they are learned from; "" if it was not measured."""
-        if self.stability is None:
-            return ""
-        cause = "rows they are learned from" if self.resampled else "seed"
-        change = next(words for limit, words in _CHANGES if self.stability < limit)
-        fits = f"{self.n_fits or ''} fits{' on random samples of 80% of the rows' if self.resampled else ''}".strip()
-        return (
-            f"The groups {change} with the {cause}: the adjusted Rand index between {fits} is {self.stability:.2f} "
-            "(1: the same groups, 0: no more alike than random groups)."
-        )
+        return dict(plain({"worth": self.worth, "exact": self.exact, "alike": self.alike, "groups": groups}))
 
     def sections(self) -> list[Section]:
-        """What the groups are worth, each group, and how stable they are."""
+        """What the groups are worth, and each group."""
         groups = [Section(group.heading, [f"  {line}" for line in group.lines()]) for group in self.groups]
         worth = [] if self.worth is None else [Section(self.worth)]
-        return [*worth, *groups, *([] if self.stability is None else [Section(self.stability_text())])]
+        return [*worth, *groups]
 
 
 def server_words(final: GroupModel, group: int) -> str:
@@ -330,8 +298,8 @@ def explain(
     described = []
     # A group may have no rows here, and rows that belong to no group are numbered after the last one.
     for group in range(max(final.n_groups_, int(groups.max()) + 1)):
-        inside = groups == group
-        sampled = inside[sample]
+        in_group = groups == group
+        sampled = in_group[sample]
         difference, effects = _effects(numbers, sampled, log_odds, final.classes_)
         columns: list[str] = []
         details: dict[str, Any]
@@ -350,12 +318,12 @@ def explain(
             GroupInWords(
                 group,
                 name if group < final.n_groups_ else "Rows in no group",
-                rows=int(inside.sum()),
-                share=float(inside.mean()),
+                rows=int(in_group.sum()),
+                share=float(in_group.mean()),
                 served_by=server_words(final, group),
                 contrasts=_contrasts(numbers, sampled, set(map(clipped, columns))),
                 effects=effects,
-                members=() if attributes is None else _members(attributes, inside),
+                members=() if attributes is None else _members(attributes, in_group),
                 difference=difference,
                 **details,
             )
@@ -408,11 +376,11 @@ class _Numbers(NamedTuple):
         return cls(views, observed, scale.fit_transform(observed))
 
 
-def _contrasts(numbers: _Numbers, inside: NDArray[np.bool_], left_out: set[str]) -> tuple[dict[str, Any], ...]:
+def _contrasts(numbers: _Numbers, in_group: NDArray[np.bool_], left_out: set[str]) -> tuple[dict[str, Any], ...]:
     """Columns with the largest differences of means, in standard deviations; each once."""
-    if inside.all() or not inside.any():
+    if in_group.all() or not in_group.any():
         return ()
-    difference = numbers.standardized[inside].mean(axis=0) - numbers.standardized[~inside].mean(axis=0)
+    difference = numbers.standardized[in_group].mean(axis=0) - numbers.standardized[~in_group].mean(axis=0)
     contrasts: dict[str, dict[str, Any]] = {}
     # Of two views that differ equally (two categories of one column), the one that the group has more of comes first,
     # and then the first by name; rounded, because the last bits of a mean depend on the order of its sum.
@@ -424,7 +392,7 @@ def _contrasts(numbers: _Numbers, inside: NDArray[np.bool_], left_out: set[str])
             break
         # Not of the values filled in: the average that is shown must be the one that a reader computes from the data.
         values = pd.Series(numbers.observed[:, position])
-        mean, mean_outside = values[inside].mean(), values[~inside].mean()
+        mean, mean_outside = values[in_group].mean(), values[~in_group].mean()
         if view.column in left_out | contrasts.keys() or np.isnan(mean) or np.isnan(mean_outside):
             continue
         if view.flag:
@@ -463,23 +431,23 @@ def _log_odds(
 
 def _effects(
     numbers: _Numbers,
-    inside: NDArray[np.bool_],
+    in_group: NDArray[np.bool_],
     log_odds: NDArray[np.float64] | None,
     classes: NDArray[Any],
 ) -> tuple[float | None, tuple[dict[str, Any], ...]]:
     """Mean absolute difference of a group's two log-odds, None if unknown, and columns whose effect differs most."""
-    if log_odds is None or not inside.any():
+    if log_odds is None or not in_group.any():
         return None, ()
-    difference = np.abs(log_odds[0, inside] - log_odds[1, inside]).mean(axis=0)
+    difference = np.abs(log_odds[0, in_group] - log_odds[1, in_group]).mean(axis=0)
     # Of two classes the second is described, of more the one whose log-odds differ most.
     label = 1 if len(classes) == 2 else int(difference.argmax())
-    targets = log_odds[:, inside, label].T
+    targets = log_odds[:, in_group, label].T
     effects: dict[str, dict[str, Any]] = {}
     # With fewer rows than this the weights below are mostly noise.
-    if numbers.views and inside.sum() >= 2 * len(numbers.views) and not np.allclose(targets[:, 0], targets[:, 1]):
+    if numbers.views and in_group.sum() >= 2 * len(numbers.views) and not np.allclose(targets[:, 0], targets[:, 1]):
         # The same linear fit to the log-odds of both, on the rows of the group: this compares classifiers of any kind,
         # and for linear ones it recovers their weights.
-        own, pooled = Ridge(alpha=1.0).fit(numbers.standardized[inside], targets).coef_
+        own, pooled = Ridge(alpha=1.0).fit(numbers.standardized[in_group], targets).coef_
         change = np.abs(own - pooled).round(9)
         names = [view.flag or view.column for view in numbers.views]
         for position in np.lexsort((names, -change)):
@@ -501,34 +469,34 @@ def _effect_words(own: float, pooled: float) -> str:
     return "a stronger effect" if abs(own) > abs(pooled) else "a weaker effect"
 
 
-def _members(attributes: NamedGroups, inside: NDArray[np.bool_]) -> tuple[dict[str, Any], ...]:
+def _members(attributes: NamedGroups, in_group: NDArray[np.bool_]) -> tuple[dict[str, Any], ...]:
     """How frequent each value of each attribute is in a group, and in all rows."""
-    if not inside.any():
+    if not in_group.any():
         return ()
     members = []
     for attribute in attributes.attributes:
         codes = pd.Series(attribute.codes)
-        overall, share = codes.value_counts(normalize=True), codes[inside].value_counts(normalize=True)
+        overall, share = codes.value_counts(normalize=True), codes[in_group].value_counts(normalize=True)
         for code, name in enumerate(attribute.names):
             if code in overall:
-                inside_, of_all = float(share.get(code, 0.0)), float(overall[code])
-                text = f"{name} in {percent(inside_)} of rows (all rows: {percent(of_all)})"
-                entry = {"attribute": attribute.name, "name": name, "text": text, "share": inside_}
-                members.append({**entry, "overall": of_all, "more": inside_ - of_all})
+                share_of_group, share_of_all = float(share.get(code, 0.0)), float(overall[code])
+                text = f"{name} in {percent(share_of_group)} of rows (all rows: {percent(share_of_all)})"
+                entry = {"attribute": attribute.name, "name": name, "text": text, "share": share_of_group}
+                members.append({**entry, "overall": share_of_all, "more": share_of_group - share_of_all})
     return tuple(members)
 
 
-def _search_rule(table: pd.DataFrame, inside: NDArray[np.bool_], rng: np.random.Generator) -> Rule | None:
+def _search_rule(table: pd.DataFrame, in_group: NDArray[np.bool_], rng: np.random.Generator) -> Rule | None:
     """Search for the region that is most like a group on half of the rows, and measure it on the other half.
 
     Returns None if there are too few rows, or if no region is better than calling all rows members.
     """
-    half = len(inside) // 2
-    if len(inside) < _FEWEST_ROWS or inside.all() or not inside.any():
+    half = len(in_group) // 2
+    if len(in_group) < _FEWEST_ROWS or in_group.all() or not in_group.any():
         return None
-    order = rng.permutation(len(inside))
+    order = rng.permutation(len(in_group))
     searched, measured = order[:half], order[half:]
-    member = inside[searched]
+    member = in_group[searched]
     if member.all() or not member.any():
         return None
     kinds = [kind_of(table.iloc[:, position]) for position in range(table.shape[1])]
@@ -549,7 +517,7 @@ def _search_rule(table: pd.DataFrame, inside: NDArray[np.bool_], rng: np.random.
     # The fewest conditions whose F1 is close to the best.
     close = [candidate for candidate in candidates if candidate.score >= best - worth]
     shortest = min(close, key=lambda candidate: (len(candidate.bins), -candidate.score))
-    matched, member = shortest.rows(codes[measured]), inside[measured]
+    matched, member = shortest.rows(codes[measured]), in_group[measured]
     # Not `Candidate.region`, which takes columns of the same name for one column.
     region = Region(tuple(Condition.of_bins(binning.columns[column], bins) for column, bins in shortest.bins.items()))
     return Rule(
@@ -559,97 +527,6 @@ def _search_rule(table: pd.DataFrame, inside: NDArray[np.bool_], rng: np.random.
     )
 
 
-def _f1(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
+def _f1(matched: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     """F1 of regions, from the numbers of rows and of members."""
-    return 2 * inside[:, 1] / (inside[:, 0] + inside[:, 1] + outside[:, 1])
-
-
-# ---- how much groups change with the seed of training, or with the rows they are learned from ----
-
-
-def stability(
-    model: GroupModel | Pipeline,
-    X: Table,
-    y: ArrayLike,
-    *,
-    sensitive_features: Table | None = None,
-    seeds: Sequence[int] = (0, 1, 2),
-    resamples: int | None = None,
-    max_rows: int | None = None,
-    **fit_options: Any,
-) -> float:
-    """Fit copies of a model, with different seeds or on different rows, and compare their groups.
-
-    Groups of a network depend on its random start: compare seeds. Exceptions have none, and a seed would only draw
-    other folds; what they depend on is the rows: compare resamples.
-
-    Parameters
-    ----------
-    model : DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
-        Fitted or not; it is left as it is.
-    X, y
-        The copies are fitted on these rows, or on samples of them, and compared on all of them.
-    sensitive_features : data frame, series or array with as many rows, optional
-        Passed on to a model whose groups depend on them.
-    seeds : sequence of int, default=(0, 1, 2)
-        Two or more; each costs one fit. They replace the model's `random_state`, but not one that the user set on a
-        partition or a classifier inside it.
-    resamples : int, optional
-        Instead of seeds: fit this many copies, two or more, each on a random sample of 80% of the rows of each class,
-        drawn without replacement. All copies have the `random_state` of the model, or 0 where that is None.
-    max_rows : int, optional
-        Most rows to fit on and to compare; of more, a random sample.
-    **fit_options
-        Passed to `fit`; those of a pipeline need the name of the step (`model__sample_weight`). Of a sample of the
-        rows, options with one entry for each row are sampled as well.
-
-    Returns
-    -------
-    float
-        Adjusted Rand index, its mean over all pairs of copies: 1 if they find the same groups, about 0 if their groups
-        are unrelated.
-
-    Examples
-    --------
-    >>> from dafh import DecoupledClassifier
-    >>> from dafh.datasets import make_paper_synthetic
-    >>> from dafh.explanation import stability
-    >>> from dafh.partitions import IntersectionPartition
-    >>> data = make_paper_synthetic(1000, random_state=0)
-    >>> named = DecoupledClassifier(IntersectionPartition())
-    >>> stability(named, data.X, data.y, sensitive_features=data.sensitive_features)
-    1.0
-    """
-    final, path = final_classifier(model), parameter_path(model)
-    if (len(set(seeds)) if resamples is None else resamples) < 2:
-        what = "different seeds" if resamples is None else "resamples"
-        raise InputError(f"Pass at least two {what}: groups of one fit cannot be compared.")
-    y = np.asarray(y)
-    rows = np.arange(len(y))
-    if max_rows is not None and len(y) > max_rows:
-        rows = np.sort(np.random.default_rng(0).permutation(len(y))[:max_rows])
-    if resamples is None:
-        copies = [(seed, rows) for seed in seeds]
-    else:
-        # Of each class: of all rows together, a sample might miss a rare one.
-        by_class = pd.Series(rows).groupby(y[rows])
-        samples = (by_class.sample(frac=_SAMPLED, random_state=number) for number in range(resamples))
-        seed = final.get_params(deep=False).get("random_state") or 0
-        copies = [(seed, np.sort(sample.to_numpy())) for sample in samples]
-    if sensitive_features is not None and has_fit_parameter(final, "sensitive_features"):
-        fit_options = {**fit_options, f"{path}sensitive_features": sensitive_features}
-    X_compared, attributes = _taken(X, rows, len(y)), _taken(sensitive_features, rows, len(y))
-    groups = []
-    for seed, fitted in copies:
-        options = {name: _taken(value, fitted, len(y)) for name, value in fit_options.items()}
-        copy = clone(model).set_params(**{f"{path}random_state": seed})
-        copy.fit(_taken(X, fitted, len(y)), y[fitted], **options)
-        groups.append(ServedPredictions.of(copy, X_compared, attributes).groups)
-    return float(np.mean([adjusted_rand_score(*pair) for pair in itertools.combinations(groups, 2)]))
-
-
-def _taken(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:
-    """Rows of an argument of fit that has one entry for each row; any other argument as it is."""
-    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != n_rows:
-        return value
-    return take_rows(value if is_frame(value) or hasattr(value, "iloc") else np.asarray(value), rows)
+    return 2 * matched[:, 1] / (matched[:, 0] + matched[:, 1] + others[:, 1])

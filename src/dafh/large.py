@@ -91,9 +91,8 @@ class Blocks(Generic[Block]):
         read: Callable[[], Iterable[Any]],
         columns: tuple[str, ...] = (),
         n_rows: int | None = None,
-        convert: Callable[[Any], Block] = lambda block: block,
     ) -> None:
-        self.read, self.columns, self.n_rows, self.convert = read, columns, n_rows, convert
+        self.read, self.columns, self.n_rows = read, columns, n_rows
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """Yield what a function makes of every block, in the order of the blocks."""
@@ -101,16 +100,16 @@ class Blocks(Generic[Block]):
         with ThreadPoolExecutor(n_threads) as pool:
             pending: deque[Future[Result]] = deque()
             for block in self.read():
-                pending.append(pool.submit(lambda block: function(self.convert(block)), block))
+                pending.append(pool.submit(function, block))
                 # A few blocks at a time: results must not pile up before a slow caller.
                 if len(pending) > 2 * n_threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
 
-    def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
-        """Blocks of what a function makes of every block, made anew in every pass; `about` as in the constructor."""
-        return Blocks(self.read, convert=lambda block: function(self.convert(block)), **about)
+    def through(self, function: Callable[[Block], Result], **described: Any) -> "Blocks[Result]":
+        """Blocks of what a function makes of every block, made anew in every pass; columns as in the constructor."""
+        return Blocks(lambda: self.map(function), **described)
 
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block."""
@@ -144,9 +143,9 @@ class DaskBlocks(Blocks[Block]):
         for first in range(0, len(tasks), _RESULTS_AT_ONCE):
             yield from _dask().compute(*tasks[first : first + _RESULTS_AT_ONCE])
 
-    def through(self, function: Callable[[Block], Result], **about: Any) -> "Blocks[Result]":
+    def through(self, function: Callable[[Block], Result], **described: Any) -> "Blocks[Result]":
         """Blocks of what a function makes of every block, made anew in every pass."""
-        return DaskBlocks(self._applied(function), **about)
+        return DaskBlocks(self._applied(function), **described)
 
     def total(self, function: Callable[[Block], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function makes of every block: in groups where the blocks are, and then here."""
@@ -346,7 +345,7 @@ def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 # ---- the rows of a fit ----
 
-Check = Callable[[pd.DataFrame, NDArray[Any], dict[str, Any]], LabelledRows]
+Check = Callable[[Any, NDArray[Any], dict[str, Any]], LabelledRows]
 """Makes checked rows of features, labels, and keyword arguments of `fit`."""
 
 
@@ -394,20 +393,21 @@ def gather_rows(check: Check, X: Any, y: Any, *, held_out: float, seed: int, **o
     if len(rows) <= SAMPLE_SIZE:
         return TrainingRows(rows)
     weight, persons = options["sample_weight"], options["persons"]
-    counted = np.arange(len(rows)) if weight is None else np.flatnonzero(np.asarray(weight, float) > 0)
-    table, roles = _as_table(rows, None if persons is None else to_pandas(persons).iloc[counted, 0].to_numpy())
-    table.index = pd.Index(counted)
-    split = Split(roles, seed, held_out)
+    # Positions are those of the rows as they came, with the rows of weight 0 that the check leaves out.
+    positions = np.arange(len(rows)) if weight is None else np.flatnonzero(np.asarray(weight, float) > 0)
+    table, roles = _as_table(rows, None if persons is None else to_pandas(persons).iloc[positions, 0].to_numpy())
+    table.index = pd.Index(positions)
     starts = range(0, len(table), _ROWS_PER_BLOCK)
     slices = Blocks[pd.DataFrame](
         lambda: (table.iloc[first : first + _ROWS_PER_BLOCK] for first in starts), n_rows=len(table)
     )
-    training = _from_blocks(
-        slices,
-        split,
-        lambda features, *others: check(features if is_frame(X) else features.to_numpy(), *others),
-    )
-    split = training.split or split
+
+    def check_slice(features: pd.DataFrame, *others: Any) -> LabelledRows:
+        return check(features if is_frame(X) else features.to_numpy(), *others)
+
+    training = _from_blocks(slices, Split(roles, seed, held_out), check_slice)
+    split = training.split
+    assert split is not None
     return replace(training, whole=lambda: rows.take(np.flatnonzero(split(table)[0])))
 
 
@@ -434,63 +434,82 @@ def fresh_rows(
 
 
 def _as_table(rows: LabelledRows, persons: NDArray[Any] | None) -> tuple[pd.DataFrame, Roles]:
-    """Put rows into one table, with what is known about them; `persons` as the user gave them."""
-    table = named_table(rows.X)
-    about: dict[str, Any] = {
-        WEIGHT: None if rows.fit_weight is None else rows.weight,
-        PERSON: persons,
-        TIME: rows.time,
-    }
-    about = {name: values for name, values in about.items() if values is not None}
-    attributes = pd.DataFrame() if rows.declared is None else rows.declared
+    """Put rows into one table, with all that `fit` was told about them; `persons` as the user gave them."""
+    features = named_table(rows.X)
+    columns = {WEIGHT: rows.fit_weight, PERSON: persons, TIME: rows.time}
+    columns = {name: values for name, values in columns.items() if values is not None}
+    attributes = {} if rows.declared is None else dict(rows.declared.items())
     declared = {f"{DECLARED} {name}": values.to_numpy() for name, values in attributes.items()}
-    weight, person, time = (name if name in about else None for name in (WEIGHT, PERSON, TIME))
-    roles = Roles(LABEL, weight, person, time, tuple(declared), tuple(table.columns))
-    return table.assign(**{LABEL: rows.y}, **about, **declared), roles
+    weight, person, time = (name if name in columns else None for name in (WEIGHT, PERSON, TIME))
+    roles = Roles(LABEL, weight, person, time, tuple(declared), tuple(features.columns))
+    return features.assign(**{LABEL: rows.y}, **columns, **declared), roles
 
 
 # ---- coefficients by sums over blocks ----
 
-RowsOfBlock = Callable[[Arrays], tuple[Regression, NDArray[np.intp]]]
-"""Makes of a stored block the rows of a regression, and the group each belongs to."""
-
 
 def fit_in_passes(
-    blocks: Blocks[Arrays],
-    rows_of: RowsOfBlock,
-    penalty: NDArray[np.float64],
-    curvature: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    stored: Blocks[Arrays],
+    design_of: Callable[[Arrays], Design],
+    sample: Regression,
     start: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    *,
+    offset_of: Callable[[Arrays], NDArray[np.float64]] | None = None,
+    group: NDArray[np.integer] | None = None,
     tolerance: float = 1e-10,
 ) -> NDArray[np.float64]:
     """Minimise the penalised loss of all rows: the sum of weight × loss + Σ penalty × coefficient² / 2.
 
-    A sample has been fitted before, and gives all that no pass is needed for: where to start, how strong the penalty
-    is, and the curvature of the loss. A pass sums the loss and its gradient. The curvature of the sample differs from
-    that of all rows by a few per cent, so that every step of Newton's method with it leaves a few per cent of the way.
-    Summing the curvature over all rows would save one or two passes, and make each of them take ten times as long.
+    The sample gives all that no pass is needed for: where to start, and the curvature of the loss. A pass sums the loss
+    and its gradient. The curvature of the sample differs from that of all rows by a few per cent, so that every step of
+    Newton's method with it leaves a few per cent of the way. Summing the curvature over all rows would save one or two
+    passes, and make each of them take ten times as long.
 
     Parameters
     ----------
-    blocks : Blocks
-    rows_of : function
-    penalty : array of shape (K, p, m)
-        For K groups, p coefficients of a design, and m outputs, as are coefficients.
-    curvature : function
-        Curvature of the loss at coefficients, (K, pm, pm), per unit of weight: as a sample tells it.
+    stored : Blocks
+        Arrays "label", and where they are needed "weight", "group" and what `design_of` and `offset_of` read.
+    design_of : function
+        Makes the design of a block.
+    sample : Regression
+        Rows of the sample, with the same design.
     start : array of shape (K, p, m)
+        Coefficients of the sample: for K groups, p coefficients of a design, and m outputs.
+    penalty : array that broadcasts to the shape of `start`
+    offset_of : function, optional
+        Makes the logits of a block that are there already, (n, m); 0 by default.
+    group : array, optional
+        Groups of the sample; by default all rows, of the blocks too, are in one.
     tolerance : float
         Stop when a step promises less than this, per unit of weight.
     """
+    n_groups, _, n_outputs = start.shape
+    penalty = np.broadcast_to(penalty, start.shape)
+    # A function takes along what it mentions, and a cluster must not be sent the sample.
+    grouped = group is not None
+    group_of_sample = np.zeros(len(sample.label), np.intp) if group is None else group.astype(np.intp)
+
+    def sums_of_block(coefficients: NDArray[np.float64], block: Arrays) -> tuple[float, NDArray[np.float64], float]:
+        n_rows = len(block["label"])
+        offset = np.zeros((n_rows, n_outputs)) if offset_of is None else offset_of(block)
+        weight = block["weight"] if "weight" in block else np.ones(n_rows)
+        rows = Regression(design_of(block), block["label"].astype(np.intp), weight, offset)
+        number = block["group"].astype(np.intp) if grouped else np.zeros(n_rows, np.intp)
+        logits = rows.offset + rows.design.grouped_logits(coefficients, number)
+        weighted = rows.weight[:, None] * residual(logits, rows.label)
+        return rows.loss(logits), -rows.design.gradients(weighted, number, n_groups), rows.weight.sum()
 
     def sums(coefficients: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-        loss, gradient, weight = blocks.total(partial(_loss_and_gradient, rows_of=rows_of, coefficients=coefficients))
+        loss, gradient, weight = stored.total(partial(sums_of_block, coefficients))
         penalised = float(loss) + float((penalty * coefficients**2).sum()) / 2
         return penalised, gradient + penalty * coefficients, float(weight)
 
     def factors(coefficients: NDArray[np.float64]) -> list[Any]:
-        curvatures = zip(weight * curvature(coefficients), _flat(penalty), strict=True)
-        return [cho_factor(of_loss + np.diag(of_penalty), lower=True) for of_loss, of_penalty in curvatures]
+        logits = sample.offset + sample.design.grouped_logits(coefficients, group_of_sample)
+        curvatures = sample.joint_curvatures(logits, group_of_sample, n_groups) / sample.weight.sum()
+        pairs = zip(weight * curvatures, _flat(penalty), strict=True)
+        return [cho_factor(of_loss + np.diag(of_penalty), lower=True) for of_loss, of_penalty in pairs]
 
     coefficients = start
     value, gradient, weight = sums(coefficients)
@@ -517,31 +536,9 @@ def fit_in_passes(
     return coefficients
 
 
-def _loss_and_gradient(
-    block: Arrays, rows_of: RowsOfBlock, coefficients: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64], float]:
-    """Loss, its gradient (K, p, m), and weight of a block."""
-    rows, group = rows_of(block)
-    logits = rows.offset + rows.design.grouped_logits(coefficients, group)
-    weighted = rows.weight[:, None] * residual(logits, rows.label)
-    return rows.loss(logits), -rows.design.gradients(weighted, group, len(coefficients)), rows.weight.sum()
-
-
 def _flat(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients (K, p, m) as (K, pm): those of one output after those of the one before."""
     return coefficients.swapaxes(1, 2).reshape(len(coefficients), -1)
-
-
-def _regression(block: Arrays, design: Design, offset: NDArray[np.float64]) -> Regression:
-    weight = block["weight"] if "weight" in block else np.ones(len(block["label"]))
-    return Regression(design, block["label"].astype(np.intp), weight, offset)
-
-
-def _pooled_rows(design_of: Callable[[Arrays], Design], n_outputs: int, block: Arrays) -> Any:
-    """Rows of a block as a pooled classifier is fitted on them: in one group, with nothing to start from."""
-    n_rows = len(block["label"])
-    rows = _regression(block, design_of(block), np.zeros((n_rows, n_outputs)))
-    return rows, np.zeros(n_rows, np.intp)
 
 
 # ---- the pooled classifier and the groups' own, fitted on all rows ----
@@ -612,22 +609,25 @@ def _refit_scorecard(model: Scorecard, fit: Any, stored: Blocks[Arrays]) -> None
         raise InputError(
             "A monotonic scorecard is fitted in memory only: fit it on a sample, and bring it as the pooled classifier."
         )
-    start, tables = fit.solution.coefficients[None], fit.design.tables
-    rows_of = partial(_pooled_rows, lambda block: BinnedDesign(block["codes"], tables), start.shape[2])
-    penalty = _penalties(fit.solution.penalty, start)
-    coefficients = fit_in_passes(stored, rows_of, penalty, _curvature(fit.rows), start)
+    tables, start = fit.design.tables, fit.solution.coefficients[None]
+    penalty = fit.solution.penalty[:, None]
+    coefficients = fit_in_passes(stored, lambda block: BinnedDesign(block["codes"], tables), fit.rows, start, penalty)
     model.keep(fit, replace(fit.solution, coefficients=coefficients[0]))
 
 
 def _refit_regression(model: StandardizedLogisticRegression, exceptions: Any, stored: Blocks[Arrays]) -> None:
+    """Fit a logistic regression on all rows, with the strength that the sample has chosen."""
     X, sample = exceptions.encoded.numbers, exceptions.problem.regression
     standard = Standardization.of(X, sample.weight)
     start = standard.stacked(model.intercept_, model.coef_)[None]
     sample = replace(sample, design=DenseDesign(standard.of_rows(X)), offset=np.zeros((len(X), start.shape[2])))
     strength = np.full(start.shape[1], 1 / float(model.C_))
     strength[0] = 1e-6  # Not penalised, but for the last digits.
-    rows_of = partial(_pooled_rows, lambda block: DenseDesign(standard.of_rows(block["numbers"])), start.shape[2])
-    coefficients = fit_in_passes(stored, rows_of, _penalties(strength, start), _curvature(sample), start)
+
+    def design_of(block: Arrays) -> Design:
+        return DenseDesign(standard.of_rows(block["numbers"]))
+
+    coefficients = fit_in_passes(stored, design_of, sample, start, strength[:, None])
     model.intercept_, model.coef_ = standard.unstacked(coefficients[0])
 
 
@@ -643,7 +643,7 @@ def _pooled_logits(kind: str, model: Any) -> Callable[[Arrays], NDArray[np.float
 
 
 def _refit_corrections(
-    exceptions: Any, pooled_logits: Callable[[Arrays], NDArray[np.float64]], stored: Blocks[Arrays]
+    exceptions: Any, logits_of: Callable[[Arrays], NDArray[np.float64]], stored: Blocks[Arrays]
 ) -> ExceptionModel:
     """Corrections of the pooled logits, with the strength that the sample has chosen.
 
@@ -652,42 +652,21 @@ def _refit_corrections(
     """
     settings, chosen, design = exceptions.fitted.settings, exceptions.fitted.chosen, exceptions.design
     sample, start = exceptions.problem.regression, chosen.corrections
-    penalty = _penalties(np.full(sample.design.n_coefficients, settings.strength), start)
+    penalty = np.full(start.shape, float(settings.strength))
     if not settings.corrects_rest:
         # All rows without an exception are served by the pooled classifier: nothing moves these coefficients from 0.
         penalty[-1] *= 1e12
     tables, has_columns = design.tables, design.has_columns
     standard = Standardization(design.center, design.scale) if len(design.center) else None
 
-    def rows_of(block: Arrays) -> tuple[Regression, NDArray[np.intp]]:
-        offset = pooled_logits(block)
+    def design_of(block: Arrays) -> Design:
         if tables is not None:
-            corrected: Design = BinnedDesign(block["codes"], tables)
-        else:
-            columns = [] if standard is None else [standard.of_rows(block["numbers"])]
-            corrected = DenseDesign(np.hstack(columns if has_columns else [*columns, offset]))
-        return _regression(block, corrected, offset), block["group"].astype(np.intp)
+            return BinnedDesign(block["codes"], tables)
+        columns = [] if standard is None else [standard.of_rows(block["numbers"])]
+        return DenseDesign(np.hstack(columns if has_columns else [*columns, logits_of(block)]))
 
     group = chosen.assign(exceptions.problem.codes)
-    coefficients = fit_in_passes(stored, rows_of, penalty, _curvature(sample, group, len(start)), start)
+    coefficients = fit_in_passes(stored, design_of, sample, start, penalty, offset_of=logits_of, group=group)
     if not settings.corrects_rest:
         coefficients[-1] = 0.0
     return ExceptionModel(exceptions.model.regions, design.served(coefficients))
-
-
-def _penalties(strength: NDArray[np.float64], coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Strengths (p,) for coefficients (K, p, m), the same in each group and for each output."""
-    return np.broadcast_to(strength[None, :, None], coefficients.shape).copy()
-
-
-def _curvature(
-    sample: Regression, group: NDArray[Any] | None = None, n_groups: int = 1
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Curvature of the loss per unit of weight, as a sample tells it."""
-    groups = np.zeros(len(sample.label), np.intp) if group is None else group
-
-    def curvature(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        logits = sample.offset + sample.design.grouped_logits(coefficients, groups)
-        return sample.joint_curvatures(logits, groups, n_groups) / sample.weight.sum()
-
-    return curvature

@@ -1,12 +1,11 @@
 """Charts in Altair; the same code serves notebooks, the HTML report, and PNG and SVG files.
 
-To show a chart in the report, add it to `dafh.report.charts`. No chart may depend on colour alone: add a shape, a dash
-or a label.
+No chart may depend on colour alone: add a shape, a dash or a label.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,12 +14,13 @@ from numpy.typing import NDArray
 
 from dafh.classifiers import Classifier
 from dafh.evaluation.audit import AuditResult, failed_now
-from dafh.evaluation.losses import ERROR, Loss
+from dafh.evaluation.compare import Comparison
+from dafh.evaluation.losses import ERROR, Loss, LossName
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.exceptions import InputError
 from dafh.linear.scorecard import Scorecard
-from dafh.text import clipped, percent
+from dafh.text import clipped, percent, points
 
 __all__ = [
     "evidence_over_time",
@@ -77,19 +77,19 @@ def _by_name(names: list[str], dashes: Sequence[list[int]] = _DASHES) -> tuple[a
 
 # Verdicts differ in shape as well as in colour, for readers who cannot tell the colours apart.
 _VERDICT_SHAPES = ("circle", "diamond", "triangle-down")
-_MOST_NAMED_GROUPS = 20
-_LEGEND_WORDS = "datum.label == 'undecided' ? 'undecided (not enough data)' : datum.label"
-# A named group of two attributes, or a group and another's classifier, takes two lines: in one, it would be cut off or
-# leave no room for the chart on a narrow screen.
-_TWO_LINES = r"split(replace(datum.label, / (&|against) /g, ' $1\n'), '\n')"
+# More lines are no chart; the table beside it has all groups.
+_MOST_GROUPS, _MOST_LEVELS = 20, 15
+_LEGEND_WORDS = (
+    "{satisfied: 'shown not to be worse off', undecided: 'undecided (not enough data)', "
+    "violated: 'shown to be worse off'}[datum.label]"
+)
+# A named group of two attributes takes two lines: one would be cut off, or leave no room for the chart on a phone.
+_WORD_OF_PAIRS = " & "
+_TWO_LINES = r"split(replace(datum.label, / & /g, ' &\n'), '\n')"
 
 
-def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
+def preference_matrix(result: AuditResult) -> alt.LayerChart:
     """Draw the error of every classifier on every group; colour compares it with the group's own classifier.
-
-    Parameters
-    ----------
-    result : AuditResult, or the table that its `cells` returns
 
     Examples
     --------
@@ -100,12 +100,12 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     >>> chart.data.loc[chart.data["group"] == "group 0", ["classifier", "label"]].to_numpy().tolist()
     [['classifier 0', '0.0%'], ['classifier 1', '100.0%'], ['pooled', '100.0%']]
     """
-    cells = result.cells() if isinstance(result, AuditResult) else result
+    cells = result.cells()
     cells = cells.assign(
-        group="group " + cells["group"].astype(str),
-        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"].astype(str)],
-        label=[percent(error) for error in cells["error"].astype(float)],
-        points=100 * cells["gap"].astype(float),
+        group="group " + cells["group"],
+        classifier=[name if name == "pooled" else f"classifier {name}" for name in cells["classifier"]],
+        label=cells["error"].map(percent),
+        points=100 * cells["gap"],
         serves=np.where(cells["own"], "yes", "no"),
     )
     # The largest gap sets the scale, but never less than half a point: otherwise rounding errors would get full colour.
@@ -144,16 +144,16 @@ def preference_matrix(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
     return alt.layer(tiles, frames, numbers).properties(height=height, width=_WIDTH, title=title)
 
 
-def gains(result: AuditResult | pd.DataFrame, *, against: Literal["pooled", "groups"] = "pooled") -> alt.LayerChart:
-    """Draw what each group gains by its own classifier, with intervals; left of zero it would do better without.
+def gains(result: AuditResult | Comparison, *, loss: LossName | None = None) -> alt.LayerChart:
+    """Draw what each group gains over the pooled classifier, by gain; left of zero it would do better without.
+
+    Of a comparison, the groups are those that were discovered, and the gain is that over the old model.
 
     Parameters
     ----------
-    result : AuditResult, or rows of its table `questions`
-        The first loss in it is drawn.
-    against : {"pooled", "groups"}, default="pooled"
-        Compare with the pooled classifier, where left of zero is harm, or with the classifiers of all other groups,
-        where left of zero is envy.
+    result : AuditResult or Comparison
+    loss : name, optional
+        Of an audit of several losses; the first one unless another is named.
 
     Examples
     --------
@@ -163,68 +163,26 @@ def gains(result: AuditResult | pd.DataFrame, *, against: Literal["pooled", "gro
     >>> result = audit(y, own, groups, pooled=1 - y)
     >>> gains(result).layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['group 0', 100.0, 'satisfied'], ['group 1', 100.0, 'satisfied']]
-    >>> gains(result, against="groups").layer[1].data["name"].tolist()
-    ['group 0 against classifier 1', 'group 1 against classifier 0']
     """
-    if against not in ("pooled", "groups"):
-        raise InputError(f"against must be 'pooled' or 'groups', got {against!r}.")
-    asked = result.questions if isinstance(result, AuditResult) else result
-    asked = _of_first_loss(asked[asked["kind"] == ("rationality" if against == "pooled" else "envy")])
-    names = "group " + asked["group"].astype(str)
-    if against == "pooled":
-        return _gap_chart(asked, list(names), "over the pooled classifier")
-    names = names + " against classifier " + asked["rival"].astype(str)
-    return _gap_chart(asked, list(names), "of the own classifier over the other")
+    if isinstance(result, Comparison):
+        return _chart_of_comparison(result, "discovered", loss)
+    table = result.questions[result.questions["kind"] == "rationality"]
+    table = table.assign(who="group " + table["group"].astype(str)).sort_values("gap", ascending=False, kind="stable")
+    return _gap_chart(table, loss or result.losses[0], "over the pooled classifier")
 
 
-def levels(result: AuditResult | pd.DataFrame) -> alt.LayerChart:
-    """Draw the loss of each group with the pooled classifier, with intervals; the dashed line is that of all rows.
-
-    Parameters
-    ----------
-    result : AuditResult, or the table that `dafh.evaluation.audit.failed_now` returns
-
-    Examples
-    --------
-    >>> from dafh import audit
-    >>> y, sex = np.tile([0, 1], 200), np.repeat(["f", "m"], 200)
-    >>> wrong_about_f = np.where(sex == "f", 1 - y, y)
-    >>> nobody = np.zeros(400, int)
-    >>> chart = levels(audit(y, y, nobody, pooled=wrong_about_f, sensitive_features=pd.DataFrame({"sex": sex})))
-    >>> chart.layer[1].data[["who", "level"]].to_numpy().tolist()
-    [['sex = f', 100.0], ['sex = m', 0.0]]
-    """
-    table = failed_now(result) if isinstance(result, AuditResult) else result
-    loss = Loss(table["loss"].iloc[0]) if len(table) else ERROR
-    unit = loss.unit if loss.name == "cost" else "in %"
-    numbers = {"pooled_loss": "level", "low": "from_", "high": "to"}
-    table = table.assign(**{drawn: 100 * table[name].astype(float) for name, drawn in numbers.items()})
-    every, parts = table.head(1), table.iloc[1:]
-    title = f"{loss.title} with the pooled classifier, {unit}"
-    at_all_rows = alt.Chart(every).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="level:Q")
-    base = alt.Chart(parts).encode(
-        y=alt.Y("who:N", title=None, sort=None, axis=alt.Axis(labelExpr=_TWO_LINES)),
-        tooltip=["who:N", alt.Tooltip("level:Q", format=".1f", title=title), alt.Tooltip("rows:Q", format=",.0f")],
-    )
-    lines = base.mark_rule(strokeWidth=2, color=LINE_COLOURS[0])
-    dots = base.mark_point(size=90, filled=True, opacity=1, color=LINE_COLOURS[0])
-    x = alt.X("from_:Q", title=title, axis=alt.Axis(tickCount=8))
-    layers = (at_all_rows, lines.encode(x, alt.X2("to:Q")), dots.encode(alt.X("level:Q", title=title)))
-    return alt.layer(*layers).properties(height=26 * max(len(parts), 1), width=_WIDTH)
-
-
-def named_groups(result: AuditResult | pd.DataFrame, *, over: str = "over the pooled classifier") -> alt.LayerChart:
-    """Draw what named groups gain over the pooled classifier, those that are shown to lose first.
+def named_groups(result: AuditResult | Comparison, *, loss: LossName | None = None) -> alt.LayerChart:
+    """Draw what named groups gain over the pooled classifier, or over the old model, those that lose first.
 
     Intersections of attributes, and groups of fewer than 50 rows, are left out unless they are shown to lose: the
-    interval of a group of three rows would rule the axis.
+    interval of a group of three rows would rule the axis. At most 20 groups are drawn.
 
     Parameters
     ----------
-    result : AuditResult with sensitive features, or rows of the table that its `worst_named` returns
-        The first loss in it is drawn, and at most 20 groups.
-    over : str
-        What the gain is over, in the title of the axis.
+    result : AuditResult or Comparison
+        Made with sensitive features.
+    loss : name, optional
+        Of an audit of several losses; the first one unless another is named.
 
     Examples
     --------
@@ -235,49 +193,41 @@ def named_groups(result: AuditResult | pd.DataFrame, *, over: str = "over the po
     >>> chart.layer[1].data[["name", "points", "verdict"]].to_numpy().tolist()
     [['sex = f', -100.0, 'violated'], ['sex = m', 0.0, 'undecided']]
     """
-    if isinstance(result, AuditResult):
-        if result.composition is None:
-            raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
-        named = result.worst_named()
-        single = named["group"].isin(set(result.composition["named_group"]))
-        result = named[single | (named["verdict"] == "violated")]
-    asked = _of_first_loss(result)
-    asked = asked[(asked["n"] >= SMALLEST_SHOWN) | (asked["verdict"] == "violated")].head(_MOST_NAMED_GROUPS)
-    return _gap_chart(asked, _told_apart(asked["group"]), over)
+    if isinstance(result, Comparison):
+        return _chart_of_comparison(result, "named", loss)
+    if result.composition is None:
+        raise InputError("There are no named groups to draw: pass sensitive_features to the audit.")
+    table = result.worst_named()
+    single = table["group"].isin(set(result.composition["named_group"])) & (table["n"] >= SMALLEST_SHOWN)
+    table = table[single | (table["verdict"] == "violated")].rename(columns={"group": "who"})
+    return _gap_chart(table, loss or result.losses[0], "over the pooled classifier")
 
 
-def _told_apart(names: Iterable[str]) -> list[str]:
-    """Clip names so that they fit beside a chart; those that look the same then get a number.
-
-    A chart has one line for each name: groups whose names differ only at their ends would be drawn over each other.
-    """
-    uses: Counter[str] = Counter()
-    labels = []
-    for name in names:
-        short = clipped(name)
-        uses[short] += 1
-        labels.append(short if uses[short] == 1 else f"{short} ({uses[short]})")
-    return labels
+_VERDICTS_OF_CHANGES = {"loses": "violated", "gains": "satisfied", "not worse": "satisfied", "undecided": "undecided"}
 
 
-def _of_first_loss(asked: pd.DataFrame) -> pd.DataFrame:
-    """Questions about one loss, because costs and rates do not fit on one axis."""
-    return asked[asked["loss"] == asked["loss"].iloc[0]] if len(asked) else asked
+def _chart_of_comparison(result: Comparison, kind: str, loss: LossName | None) -> alt.LayerChart:
+    """Draw the discovered or the named groups of a comparison, those that lose first."""
+    table = result.to_frame().rename(columns={"group": "who", "gain": "gap", "tested": "n"})
+    table = table.assign(verdict=table["answer"].map(_VERDICTS_OF_CHANGES)).sort_values("gap", kind="stable")
+    table = table[(table["kind"] == kind) & ((table["n"] >= SMALLEST_SHOWN) | (table["verdict"] == "violated"))]
+    return _gap_chart(table, loss or result.groups["loss"].iloc[0], "over the old model")
 
 
-def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.LayerChart:
-    """Draw gaps as points with their intervals, one line each, and a line at zero."""
-    loss = Loss(asked["loss"].iloc[0]) if len(asked) else ERROR
+def _gap_chart(table: pd.DataFrame, loss_name: LossName, over: str) -> alt.LayerChart:
+    """Draw the gaps in one loss as points with their intervals, one line for each group, and a line at zero."""
+    table = table[table["loss"] == loss_name].head(_MOST_GROUPS)
+    loss, names = Loss(loss_name), _told_apart(table["who"])
     unit = loss.unit if loss.name == "cost" else f"in {loss.unit}"
     # In lines that fit on a narrow screen.
     title = [f"gain {over},", unit] if loss == ERROR else [f"gain in {loss.title}", f"{over},", unit]
-    limits = zip(asked["low"].astype(float), asked["high"].astype(float), strict=True)
-    table = asked.assign(
-        name=list(names),
-        points=100 * asked["gap"].astype(float),
-        from_=100 * asked["low"].astype(float),
-        to=100 * asked["high"].astype(float),
-        interval=[f"{100 * low:+.2f} to {100 * high:+.2f}" if np.isfinite(low) else "" for low, high in limits],
+    limits = list(zip(table["low"], table["high"], strict=True))
+    table = table.assign(
+        name=names,
+        points=100 * table["gap"],
+        from_=100 * table["low"],
+        to=100 * table["high"],
+        interval=[f"{points(low)} to {points(high)}" if np.isfinite(low) else "" for low, high in limits],
     )
     legend = alt.Legend(orient="bottom", labelExpr=_LEGEND_WORDS, labelLimit=240)
     # All three verdicts stay in the legend, whether they occur or not: charts of one report then look alike.
@@ -286,11 +236,11 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     colour = alt.Color("verdict:N", title=None, scale=colours, legend=legend)
     shape = alt.Shape("verdict:N", title=None, scale=_scale(verdicts, _VERDICT_SHAPES), legend=legend)
     # All names, also of groups without rows: Vega drops what has no value, and the reader would miss a group.
-    line_of_each = alt.Scale(domain=list(dict.fromkeys(names)))
+    line_of_each = alt.Scale(domain=names)
     base = alt.Chart(table).encode(
         y=alt.Y("name:N", title=None, scale=line_of_each, axis=alt.Axis(labelExpr=_TWO_LINES)),
         tooltip=[
-            alt.Tooltip("name:N", title="who"),
+            alt.Tooltip("who:N", title="who"),
             alt.Tooltip("points:Q", format="+.2f", title=f"gain {unit}"),
             "interval:N",
             alt.Tooltip("n:Q", format=",.0f", title="rows"),
@@ -301,8 +251,55 @@ def _gap_chart(asked: pd.DataFrame, names: Sequence[str], over: str) -> alt.Laye
     x = alt.X("from_:Q", title=title, axis=alt.Axis(labelExpr=_SIGNED, tickCount=8))
     lines = base.mark_rule(strokeWidth=2).encode(x, alt.X2("to:Q"), color=colour)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X("points:Q", title=title), colour, shape)
-    height = 34 if any(" & " in name or " against " in name for name in names) else 26
-    return alt.layer(_zero_line("x"), lines, dots).properties(height=height * table["name"].nunique(), width=_WIDTH)
+    height = 34 if any(_WORD_OF_PAIRS in name for name in names) else 26
+    return alt.layer(_zero_line("x"), lines, dots).properties(height=height * len(names), width=_WIDTH)
+
+
+def _told_apart(names: Iterable[str]) -> list[str]:
+    """Clip names so that they fit beside a chart; those that look the same then get a number.
+
+    A chart has one line for each name: groups whose names differ only at their ends would be drawn over each other.
+    """
+    uses: Counter[str] = Counter()
+    labels = []
+    for name in map(clipped, names):
+        uses[name] += 1
+        labels.append(name if uses[name] == 1 else f"{name} ({uses[name]})")
+    return labels
+
+
+def levels(result: AuditResult) -> alt.LayerChart:
+    """Draw the loss of each group with the pooled classifier, with intervals; the dashed line is that of all rows.
+
+    Examples
+    --------
+    >>> from dafh import audit
+    >>> y, sex = np.tile([0, 1], 200), np.repeat(["f", "m"], 200)
+    >>> wrong_about_f = np.where(sex == "f", 1 - y, y)
+    >>> nobody = np.zeros(400, int)
+    >>> chart = levels(audit(y, y, nobody, pooled=wrong_about_f, sensitive_features=pd.DataFrame({"sex": sex})))
+    >>> chart.layer[1].data[["name", "level"]].to_numpy().tolist()
+    [['sex = f', 100.0], ['sex = m', 0.0]]
+    """
+    table, loss = failed_now(result).head(1 + _MOST_LEVELS), Loss(result.losses[0])
+    title = f"{loss.title} with the pooled classifier, {loss.unit if loss.name == 'cost' else 'in %'}"
+    table = table.assign(
+        name=_told_apart(table["who"]),
+        level=100 * table["pooled_loss"],
+        from_=100 * table["low"],
+        to=100 * table["high"],
+    )
+    all_rows, groups = table.head(1), table.iloc[1:]
+    at_all_rows = alt.Chart(all_rows).mark_rule(strokeDash=[5, 4], color="#888888").encode(x="level:Q")
+    base = alt.Chart(groups).encode(
+        y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelExpr=_TWO_LINES)),
+        tooltip=["who:N", alt.Tooltip("level:Q", format=".1f", title=title), alt.Tooltip("rows:Q", format=",.0f")],
+    )
+    lines = base.mark_rule(strokeWidth=2, color=LINE_COLOURS[0])
+    dots = base.mark_point(size=90, filled=True, opacity=1, color=LINE_COLOURS[0])
+    x = alt.X("from_:Q", title=title, axis=alt.Axis(tickCount=8))
+    layers = (at_all_rows, lines.encode(x, alt.X2("to:Q")), dots.encode(alt.X("level:Q", title=title)))
+    return alt.layer(*layers).properties(height=26 * max(len(groups), 1), width=_WIDTH)
 
 
 # ---- a model in use, by batch ----
@@ -373,24 +370,23 @@ def gain_over_time(gains: pd.DataFrame, unit: str = "percentage points") -> alt.
     ['area', 'rule', 'line', 'point']
     """
     table = gains.assign(**{name: 100 * gains[name] for name in ("gain", "low", "high", "in_batch")})
-    known = pd.concat([table["gain"], table["in_batch"]]).dropna().abs()
-    # The first limits are so wide that nothing else could be seen.
-    most = max(float(known.max()) * 2 if len(known) else 1.0, 1.0)
+    # Twice the largest gain: the first limits are so wide that nothing else could be seen.
+    most = max(2 * float(table[["gain", "in_batch"]].abs().fillna(0).to_numpy().max()), 1.0)
 
     def y(name: str) -> alt.Y:
         scale = alt.Scale(domain=[-most, most], clamp=True)
         return alt.Y(f"{name}:Q", title=f"gain, {unit}", scale=scale, axis=alt.Axis(labelExpr=_SIGNED))
 
     base = alt.Chart(table).encode(_batches(table))
-    shown = ["batch:Q", *(alt.Tooltip(f"{name}:Q", format="+.2f") for name in ("gain", "low", "high", "in_batch"))]
+    tooltip = ["batch:Q", *(alt.Tooltip(f"{name}:Q", format="+.2f") for name in ("gain", "low", "high", "in_batch"))]
     limits = base.mark_area(opacity=0.35, color=POINT_COLOURS[0], clip=True).encode(y("low"), alt.Y2("high:Q"))
     line = base.mark_line(color=LINE_COLOURS[0], strokeWidth=2, point=len(table) == 1)
     points = base.mark_point(color=LINE_COLOURS[1], shape="diamond", filled=True, size=45, opacity=1, clip=True)
     layers = [
         limits,
         _zero_line("y"),
-        line.encode(y("gain"), tooltip=shown),
-        points.encode(y("in_batch"), tooltip=shown),
+        line.encode(y("gain"), tooltip=tooltip),
+        points.encode(y("in_batch"), tooltip=tooltip),
     ]
     return alt.layer(*layers).properties(width=_WIDTH, height=170)
 
@@ -414,8 +410,8 @@ def shares_over_time(shares: pd.DataFrame) -> alt.LayerChart:
     tooltip = ["name:N", "batch:Q", *(alt.Tooltip(f"{c}:Q", format=".1%") for c in ("in_batch", "reference_share"))]
     base = alt.Chart(shares.dropna(subset="in_batch")).encode(_batches(shares), colour)
     lines = base.mark_line(point=_POINT).encode(y, dash, tooltip=tooltip)
-    before = base.mark_line(strokeDash=[1, 3], opacity=0.7).encode(alt.Y("reference_share:Q", title="share of rows"))
-    return alt.layer(lines, before).properties(width=_WIDTH, height=200)
+    reference = base.mark_line(strokeDash=[1, 3], opacity=0.7).encode(alt.Y("reference_share:Q", title="share of rows"))
+    return alt.layer(lines, reference).properties(width=_WIDTH, height=200)
 
 
 # ---- the points of a scorecard, column by column ----
@@ -432,37 +428,14 @@ _HEIGHT, _SHARE_HEIGHT = 150, 26
 _SIGN = alt.condition("datum.points < 0", alt.value(LINE_COLOURS[1]), alt.value(LINE_COLOURS[0]))
 
 
-def scorecard_bins(scorecard: Scorecard) -> pd.DataFrame:
-    """Return all that `scorecard_chart` draws as a table: one row for each column, class and bin with training rows."""
-    two = len(scorecard.classes_) == 2
-    rows = []
-    for column, points, share in zip(scorecard.binning_.columns, scorecard.points_, scorecard.shares_, strict=True):
-        # What is true or false has no order that a reader would look for.
-        flag = column.kind == "flag" and len(column.cuts) == 1
-        for code in np.flatnonzero(share > 0):
-            for output, value in enumerate(points[code]):
-                rows.append(
-                    {
-                        "column": column.name,
-                        "category": column.is_category or flag,
-                        "label": clipped(scorecard.classes_[1 if two else output], 30),
-                        "bin": _FLAGS[code] if flag else column.words(int(code)),
-                        "missing": not column.is_category and code == column.n_bins - 1,
-                        "rows": float(share[code]),
-                        "points": float(value),
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
-def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.LayerChart:
+def scorecard_chart(scorecard: Scorecard, column: str) -> alt.LayerChart:
     """Draw the points that a column adds to the score: bins of numbers and dates in order, categories by points.
 
     Grey bars below the bins of numbers show how many training rows each has; tooltips have the shares as numbers.
 
     Parameters
     ----------
-    scorecard : fitted Scorecard, or its `scorecard_bins`
+    scorecard : fitted Scorecard
     column : str
         Name of a column.
 
@@ -473,14 +446,29 @@ def scorecard_chart(scorecard: Scorecard | pd.DataFrame, column: str) -> alt.Lay
     >>> chart.data["bin"].tolist()
     ['cook', 'clerk']
     """
-    bins = scorecard_bins(scorecard) if isinstance(scorecard, Scorecard) else scorecard
-    bins = bins[bins["column"] == column]
-    if not len(bins):
+    names = [learned.name for learned in scorecard.binning_.columns]
+    if column not in names:
         raise InputError(f"The scorecard has no column {column!r} to draw.")
-    # Bins without training rows are not drawn: none of these shares is zero.
-    bins = bins.assign(share=[percent(share) if share >= 0.0005 else "under 0.1%" for share in bins["rows"]])
-    draw = _categories if bins["category"].iloc[0] else _numbers
-    return draw(bins, len(set(bins["label"])) > 1)
+    position = names.index(column)
+    learned, points_of_bins = scorecard.binning_.columns[position], scorecard.points_[position]
+    shares, n_outputs = scorecard.shares_[position], points_of_bins.shape[1]
+    # What is true or false has no order that a reader would look for.
+    is_flag = learned.kind == "flag" and len(learned.cuts) == 1
+    codes = np.flatnonzero(shares > 0)  # Bins without training rows are not drawn.
+    words = [_FLAGS[code] if is_flag else learned.words(int(code)) for code in codes]
+    labels = scorecard.classes_[1:] if n_outputs == 1 else scorecard.classes_
+    bins = pd.DataFrame(
+        {
+            "label": np.tile([clipped(label, 30) for label in labels], len(codes)),
+            "bin": np.repeat(words, n_outputs),
+            "missing": np.repeat(~learned.is_category & (codes == learned.n_bins - 1), n_outputs),
+            "rows": np.repeat(shares[codes], n_outputs),
+            "points": points_of_bins[codes].ravel(),
+        }
+    )
+    bins["share"] = [percent(share) if share >= 0.0005 else "under 0.1%" for share in bins["rows"]]
+    draw = _categories if learned.is_category or is_flag else _numbers
+    return draw(bins, n_outputs > 1)
 
 
 def _tooltip(several: bool) -> list[Any]:
@@ -504,36 +492,36 @@ def _by_class(bins: pd.DataFrame) -> tuple[alt.Color, alt.Shape]:
 def _categories(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     """One line for each category, the most points first."""
     size = bins.groupby("bin")["rows"].first().nlargest(_MOST_CATEGORIES)
-    kept = bins[bins["bin"].isin(size.index)].sort_values("points", ascending=False, kind="stable")
+    bins = bins[bins["bin"].isin(size.index)].sort_values("points", ascending=False, kind="stable")
     x = alt.X(
         "points:Q",
         title="points",
         axis=alt.Axis(labelExpr=_SIGNED, tickCount=5),
-        scale=alt.Scale(domain=_reach(kept), nice=True),
+        scale=alt.Scale(domain=_reach(bins), nice=True),
     )
-    base = alt.Chart(kept).encode(
-        alt.Y("bin:N", title=None, sort=list(dict.fromkeys(kept["bin"])), axis=alt.Axis(labelLimit=150)),
+    base = alt.Chart(bins).encode(
+        alt.Y("bin:N", title=None, sort=list(dict.fromkeys(bins["bin"])), axis=alt.Axis(labelLimit=150)),
         tooltip=_tooltip(several),
     )
     if several:
         marks = base.mark_point(size=70, filled=True, opacity=1).encode(x, *_by_class(bins))
     else:
         marks = base.mark_bar().encode(x, color=_SIGN)
-    chart = alt.layer(marks, _zero_line("x"), data=kept)
-    return chart.properties(width=_WIDTH, height=22 * kept["bin"].nunique())
+    chart = alt.layer(marks, _zero_line("x"), data=bins)
+    return chart.properties(width=_WIDTH, height=22 * bins["bin"].nunique())
 
 
 def _numbers(bins: pd.DataFrame, several: bool) -> alt.LayerChart:
     """Bins side by side, each as wide as the others: they hold about the same number of rows, wherever values crowd."""
     names = list(dict.fromkeys(bins["bin"]))
-    # The first and the last, which is that of gaps where there are any, and some between them.
-    named = np.unique(np.linspace(0, len(names) - 1, min(_MOST_NAMED, len(names))).round().astype(int))
+    # The first and the last, which is that of missing values where there are any, and some between them.
+    labelled = np.unique(np.linspace(0, len(names) - 1, min(_MOST_NAMED, len(names))).round().astype(int))
     x = alt.X(
         "bin:N",
         title=None,
         sort=names,
         scale=alt.Scale(paddingInner=0, paddingOuter=0),
-        axis=alt.Axis(values=[names[place] for place in named], labelAngle=0, labelOverlap=True),
+        axis=alt.Axis(values=[names[position] for position in labelled], labelAngle=0, labelOverlap=True),
     )
     # The lowest part of the chart belongs to the bars of shares: points end above it.
     y = alt.Y(
@@ -565,8 +553,6 @@ def _reach(bins: pd.DataFrame) -> list[float]:
 
 # Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
-# Every so many points of it in a row are shaded, with squares (in square pixels) that touch each other.
-_SHADE_STEP, _SHADE_SIZE = 6, 42
 # A plus and a dot for the two labels of most data; with more labels than shapes, they repeat.
 _LABEL_SHAPES = ["cross", *(shape for shape in _SHAPES if shape != "cross")]
 
@@ -622,10 +608,7 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
         alt.Shape("label:N", scale=alt.Scale(range=_LABEL_SHAPES), legend=legend),
         tooltip=["group:N", "label:N", alt.Tooltip("x:Q", title=first), alt.Tooltip("y:Q", title=second)],
     )
-    border_points, positive = _decision_borders(result.model, X.columns, limits, names, np.unique(y)[-1])
-    borders = alt.Chart(border_points).mark_circle(size=7, opacity=1)
-    # Each group's colour lies over the side that its classifier calls positive.
-    shades = alt.Chart(positive).mark_square(size=_SHADE_SIZE, opacity=0.12)
+    borders = alt.Chart(_decision_borders(result.model, X.columns, limits, names)).mark_circle(size=7, opacity=1)
     # Points and borders of a group have different shades, so that the borders stand out.
     dark = alt.Color("group:N", scale=_scale(names, LINE_COLOURS), legend=None)
     matrix: PreferenceMatrix = result.matrix
@@ -633,16 +616,16 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
     if len(matrix.own) > 1:  # With a single classifier there is no other to prefer, so Pr would say nothing.
         figures = f"Pr without harm {matrix.pr_without_harm:.1%}, {figures}"
     return (
-        alt.layer(shades.encode(x_axis, y_axis, dark), rows, borders.encode(x_axis, y_axis, dark))
+        alt.layer(rows, borders.encode(x_axis, y_axis, dark))
         .resolve_scale(color="independent")
         .properties(title=alt.Title(result.method, subtitle=figures), width=250, height=250)
     )
 
 
 def _decision_borders(
-    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str], positive: Any
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Points of a fine grid at which the label of a classifier changes, and of a coarse one where it is positive.
+    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str]
+) -> pd.DataFrame:
+    """Points of a fine grid at which the label of a classifier changes.
 
     This needs labels only, and therefore works for classifiers of any kind and borders of any shape.
     """
@@ -650,13 +633,11 @@ def _decision_borders(
     grid = pd.DataFrame({"x": across.ravel(), "y": up.ravel()})
     rows = grid.set_axis(columns, axis=1)  # The model knows the features by their own names.
     labels = model.predict_all(rows) if hasattr(model, "predict_all") else model.predict(rows)[:, None]
-    borders, shaded, coarse = [], [], np.zeros((_GRID, _GRID), bool)
-    coarse[::_SHADE_STEP, ::_SHADE_STEP] = True
+    borders = []
     for k, name in enumerate(names):
         plane = labels[:, k].reshape(_GRID, _GRID)
-        shaded.append(grid[((plane == positive) & coarse).ravel()].assign(group=name))
         changes = np.zeros_like(plane, dtype=bool)
         changes[:, 1:] |= plane[:, 1:] != plane[:, :-1]
         changes[1:, :] |= plane[1:, :] != plane[:-1, :]
         borders.append(grid[changes.ravel()].assign(group=name))
-    return pd.concat(borders, ignore_index=True), pd.concat(shaded, ignore_index=True)
+    return pd.concat(borders, ignore_index=True)

@@ -191,17 +191,17 @@ class Section:
     title: str = ""
     sentences: Sequence[str] = ()
     table: pd.DataFrame | None = None
-    left: tuple[str, ...] = LEFT
-    """Columns of the table to align at the left of a terminal."""
+    name: str = ""
+    """By which a page finds the section, to put a chart beside its table."""
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        table = [] if self.table is None else [render_text(self.table, self.left)]
+        table = [] if self.table is None else [render_text(self.table, LEFT)]
         return "\n".join([*filter(None, [self.title]), *self.sentences, *table])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a page: title, sentences, columns and rows."""
-        table = pd.DataFrame() if self.table is None else self.table
+        table = pd.DataFrame() if self.table is None else self.table.astype(str)
         values = {"columns": list(table.columns), "rows": table.to_numpy().tolist()}
         return {"title": self.title, "sentences": list(self.sentences), **values}
 

@@ -9,25 +9,8 @@ import pytest
 
 from audited import people, rows, run
 from dafh import audit
-from dafh.exceptions import InputError
 
 # ---- named groups ----
-
-
-def harm_to(table, named, n=4000):
-    """Predictions that are right for everybody, but for the people named, whom the pooled classifier serves well."""
-    y = np.zeros(n, int)
-    return y, np.where(named, 1, 0)[:, None], np.zeros(n, int), np.where(named, 0, 1 - np.arange(n) % 8 // 7)
-
-
-def test_harm_to_an_intersection_is_found_and_named():
-    table, _ = people()
-    named = (table["sex"] == "f") & (table["race"] == "b")
-    result = run(harm_to(table, named), sensitive_features=table)
-    harmed = result.named[result.named["verdict"] == "violated"]["group"].tolist()
-    assert "sex = f & race = b" in harmed
-    assert not any(name.startswith(("sex = m", "race = a", "race = c")) for name in harmed)
-    assert result.harm
 
 
 def test_depth_chooses_how_many_attributes_are_intersected():
@@ -83,16 +66,6 @@ def test_attributes_of_any_kind(attributes):
     assert result.named["n"].sum() >= 200
     json.dumps(result.to_dict(), allow_nan=False)
     assert result.summary()
-
-
-def test_dates_are_cut_into_quarters_and_too_many_combinations_are_refused():
-    dates = pd.DataFrame({"born": pd.date_range("1950", periods=400, freq="W")})
-    names = run(rows(400), sensitive_features=dates).named["group"].tolist()
-    assert names[0] == "born = up to 1951-11-25"
-    assert len(names) == 4
-    wide = pd.DataFrame(np.arange(2000)[:, None] // np.arange(1, 15) % 60).astype(str)
-    with pytest.raises(InputError, match="lower depth"):
-        run(rows(), sensitive_features=wide, depth=14)
 
 
 def test_weights_count_in_the_composition():

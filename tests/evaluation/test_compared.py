@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compared import rows_of
-from dafh.evaluation.compared import ComparedRows, LossUnits, mean_loss
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.losses import ERROR, Costs, Loss
 from dafh.exceptions import InputError
+from dafh.stats import Differences
 
 LOSSES = (ERROR, Loss("fpr"), Loss("fnr"), Loss("cost", Costs(1, 5)))
 
@@ -30,8 +31,13 @@ def compared(draw, weighted=False, persons=False):
 
 
 def all_pairs(rows):
-    pooled = rows.right.shape[1] - 1
-    return [(g, i, pooled) for g in range(len(rows.own)) for i in range(pooled + 1)]
+    return [(g, i) for i in range(rows.right.shape[1]) for g in range(len(rows.own))]
+
+
+def against_pooled(rows, loss=ERROR):
+    """Every classifier beside the pooled one, in every group: questions as in `all_pairs`."""
+    each = [rows.harm(loss, right, rows.right[:, -1]).by_group(rows.group, len(rows.own)) for right in rows.right.T]
+    return Differences.joined(each, each[0].worst, each[0].largest)
 
 
 def costs_of_wrong_decisions(rows, loss):
@@ -49,10 +55,10 @@ def costs_of_wrong_decisions(rows, loss):
 @given(rows=compared(weighted=True))
 def test_differences_are_those_of_counting_row_by_row(loss, rows):
     stake, counts = costs_of_wrong_decisions(rows, loss)
-    found = rows.compare(loss, all_pairs(rows))
-    for q, (g, i, j) in enumerate(all_pairs(rows)):
+    found = against_pooled(rows, loss)
+    for q, (g, i) in enumerate(all_pairs(rows)):
         members = (rows.group == g) & (counts > 0)
-        own, rival = ~rows.right[members, i], ~rows.right[members, j]
+        own, rival = ~rows.right[members, i], ~rows.right[members, -1]
         weight = rows.weight[members]
         assert found.total[q] == pytest.approx(weight.sum())
         assert found.own_worse[q] == (own & ~rival).sum()
@@ -68,11 +74,11 @@ def test_differences_are_those_of_counting_row_by_row(loss, rows):
 @given(rows=compared(weighted=True, persons=True))
 def test_the_rows_of_a_person_count_together(loss, rows):
     stake, counts = costs_of_wrong_decisions(rows, loss)
-    found = rows.compare(loss, all_pairs(rows))
-    for q, (g, i, j) in enumerate(all_pairs(rows)):
+    found = against_pooled(rows, loss)
+    for q, (g, i) in enumerate(all_pairs(rows)):
         units = {}
         for row in np.flatnonzero((rows.group == g) & (counts > 0)):
-            worse = rows.weight[row] * stake[row] * (rows.right[row, j] * 1.0 - rows.right[row, i])
+            worse = rows.weight[row] * stake[row] * (rows.right[row, -1] * 1.0 - rows.right[row, i])
             difference, size = units.get(rows.person[row], (0.0, 0.0))
             units[rows.person[row]] = difference + worse, size + rows.weight[row]
         assert found.counts[q].sum() == len(units)
@@ -85,32 +91,24 @@ def test_the_rows_of_a_person_count_together(loss, rows):
 @given(compared(weighted=True))
 def test_a_person_with_one_row_is_a_row(rows):
     alone = ComparedRows(**vars(rows) | {"person": np.random.default_rng(0).permutation(len(rows.group))})
-    one, other = (some.compare(ERROR, all_pairs(rows)) for some in (rows, alone))
-    np.testing.assert_allclose(one.p_within(0.01), other.p_within(0.01))
-    np.testing.assert_allclose(one.harm, other.harm)
-
-
-@given(compared())
-def test_weights_of_one_size_are_no_weights(rows):
-    half = ComparedRows(**vars(rows) | {"weight": np.full(len(rows.group), 0.5)})
-    one, other = (some.compare(ERROR, all_pairs(rows)) for some in (rows, half))
+    one, other = (against_pooled(some) for some in (rows, alone))
     np.testing.assert_allclose(one.p_within(0.01), other.p_within(0.01))
     np.testing.assert_allclose(one.harm, other.harm)
 
 
 def test_a_person_whose_rows_cancel_says_nothing():
     rows = rows_of((6, {"10": 2, "01": 2}), persons=[0, 1, 0, 1, 2, 3])
-    found = rows.compare(ERROR, [(0, 0, 1)])
+    found = against_pooled(rows)
     assert (found.own_worse[0], found.own_better[0], found.counts[0].sum()) == (0, 0, 4)
 
 
 def test_the_largest_unit_is_that_of_all_groups():
     """A row of weight 9 elsewhere shows that such rows exist."""
     rows = rows_of((3, {"100": 1}), (3, {}), sample_weight=[1, 1, 1, 1, 1, 9])
-    assert rows.compare(ERROR, [(0, 0, 2)]).largest == 1.0
-    assert rows.compare(ERROR, [(0, 0, 2)]).size.max() == pytest.approx(1 / 9)
+    assert against_pooled(rows).take(np.arange(1)).largest == 1.0
+    assert against_pooled(rows).take(np.arange(1)).size.max() == pytest.approx(1 / 9)
     persons = rows_of((3, {"100": 1}), (3, {}), persons=[0, 1, 2, 3, 3, 3])
-    assert persons.compare(ERROR, [(0, 0, 2)]).largest == 3.0
+    assert against_pooled(persons).largest == 3.0
 
 
 def test_many_different_weights_are_put_together_and_change_no_mean():
@@ -119,12 +117,12 @@ def test_many_different_weights_are_put_together_and_change_no_mean():
     weight = rng.lognormal(0, 2, n)
     y, own, pooled = (rng.integers(2, size=n) for _ in range(3))
     rows = ComparedRows.check(y, own[:, None], np.zeros(n, int), pooled, sample_weight=weight)
-    found = rows.compare(ERROR, [(0, 0, 1)])
+    found = against_pooled(rows)
     assert found.size.size <= 3 * 400
     assert found.total[0] == pytest.approx(rows.weight.sum())
     exact = (weight * ((own != y) * 1.0 - (pooled != y))).sum() / weight.sum()
     assert found.harm[0] == pytest.approx(exact, abs=2e-3)
-    assert LossUnits.of(rows, ERROR).largest == pytest.approx(1, rel=0.05)
+    assert found.largest == pytest.approx(1, rel=0.05)
 
 
 def test_a_weight_of_nearly_nothing_changes_nothing():
@@ -135,7 +133,7 @@ def test_a_weight_of_nearly_nothing_changes_nothing():
     for tiny in (0.0, 1e-300, 1e-30):
         weight[0] = tiny
         rows = ComparedRows.check(np.ones(n, bool), own[:, None], np.zeros(n, int), pooled, sample_weight=weight)
-        p.append(rows.compare(ERROR, [(0, 0, 1)]).p_within(0.0)[0])
+        p.append(against_pooled(rows).p_within(0.0)[0])
     assert p == pytest.approx([p[0]] * 3, rel=0.5)
 
 
@@ -146,7 +144,7 @@ def test_a_heavier_row_than_any_here_may_be_drawn_next():
     for largest in (None, 2.0, 10.0, 200.0):
         given = {"sample_weight": weight, "largest_weight": largest}
         rows = ComparedRows.check(np.ones(100, bool), own[:, None], np.zeros(100, int), pooled, **given)
-        p.append(rows.compare(ERROR, [(0, 0, 1)]).p_within(0.0)[0])
+        p.append(against_pooled(rows).p_within(0.0)[0])
     assert p[0] == p[1] < p[2] < p[3]
     for wrong in (1.0, -1, "many"):
         with pytest.raises(InputError, match="largest_weight"):
@@ -168,7 +166,7 @@ def test_mean_losses_are_unknown_without_rows_and_weighted_otherwise(rows):
     n_groups = len(rows.own)
     for loss in LOSSES:
         stake, counts = costs_of_wrong_decisions(rows, loss)
-        means = mean_loss(rows, loss, ~rows.own_right, rows.group, n_groups)
+        means = rows.mean_loss(loss, rows.own_right, rows.group, n_groups)
         for g in range(n_groups):
             members = (rows.group == g) & (counts > 0)
             if members.any():
@@ -179,10 +177,10 @@ def test_mean_losses_are_unknown_without_rows_and_weighted_otherwise(rows):
 
 
 def test_no_rows_are_compared_to_nothing():
-    found = ComparedRows.none(2).compare(ERROR, [(0, 0, 2), (1, 1, 2)])
-    assert found.total.tolist() == [0, 0]
-    assert found.upper(0.05).tolist() == [1, 1]
-    assert ComparedRows.none(2).compare(Loss("fnr"), [(0, 0, 2)]).total.tolist() == [0]
+    for loss in (ERROR, Loss("fnr")):
+        found = against_pooled(ComparedRows.none(1), loss)
+        assert found.total.tolist() == [0, 0]
+        assert found.upper(0.05).tolist() == [1, 1]
 
 
 def test_the_classifier_that_serves_a_row_is_that_of_its_group():
@@ -198,9 +196,7 @@ def test_the_positive_class_is_the_second_of_two():
     assert ComparedRows.check(["a", "b"], **rows).positive.tolist() == [False, True]
     assert ComparedRows.check(["a", "b"], **rows, classes=["b", "a"]).positive.tolist() == [True, False]
     assert ComparedRows.check(["a", "b"], **rows, classes=["a", "b", "c"]).positive is None
-    assert ComparedRows.check(["a", "c"], **rows | {"pooled": ["b", "b"]}).flagged is None
-    flagged = ComparedRows.check(["a", "b"], [["b"], ["a"]], [0, 0], ["a", "b"]).flagged
-    assert flagged.tolist() == [[True, False], [False, True]]
+    assert ComparedRows.check(["a", "c"], **rows | {"pooled": ["b", "b"]}).positive is None
 
 
 @pytest.mark.parametrize(

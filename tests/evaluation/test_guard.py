@@ -119,12 +119,6 @@ def test_a_margin_accepts_as_much_harm_as_its_limit_allows(worse, better, n):
         assert (serves(one_group(better, worse, n), kind="proof", margin=0.02) == [0]) == (limit <= 0.02)
 
 
-def test_the_level_is_shared_by_the_groups():
-    assert serves(one_group(8, 1, 200), kind="proof") == [0]  # p = 10/512, just below 0.02
-    outcomes = [{"1" * k + "0" + "1" * (4 - k): 1, "0" * k + "1" + "0" * (4 - k): 8} for k in range(4)]
-    assert serves(rows_of(*[(200, some) for some in outcomes]), kind="proof") == [4] * 4
-
-
 def test_what_holm_keeps_bonferroni_does_not():
     """p = 2⁻⁶ is enough for 0.05 / 2; p = 2⁻⁵ is not, but it is once the first group is proved: 0.05 / 1."""
     rows = rows_of((100, {WON[0]: 6}), (100, {WON[1]: 5}))
@@ -134,24 +128,6 @@ def test_what_holm_keeps_bonferroni_does_not():
     assert (2 * p <= 0.05).tolist() == [True, False]
     # Alone with a group that proves nothing, the same five rows are not enough.
     assert serves(rows_of((100, {}), (100, {WON[1]: 5})), kind="proof") == [2, 2]
-
-
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), min_size=2, max_size=4))
-def test_holm_keeps_everything_that_bonferroni_keeps(groups):
-    k = len(groups)
-    lines = [
-        (40, {"0" * g + "1" + "0" * (k - g): won, "1" * g + "0" + "1" * (k - g): lost})
-        for g, (won, lost) in enumerate(groups)
-    ]
-    report = choose_servers(rows_of(*lines), kind="proof")
-    p = np.array([mcnemar_p(won, lost) for won, lost in groups])
-    assert (report.serves[k * p <= 0.05] < k).all()
-    assert (report.serves[p > 0.05] == k).all()
-
-
-def test_a_p_value_of_exactly_the_level_is_enough():
-    assert serves(one_group(5, 0), kind="proof", level=2**-5 + 1e-12) == [0]
-    assert serves(one_group(5, 0), kind="proof", level=2**-5 - 1e-9) == [1]
 
 
 # ---- envy ----
@@ -267,9 +243,3 @@ def test_few_worlds_are_harmed_under_proof_and_more_under_evidence():
     assert proved <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
     # The worlds are ones in which harm can be done: in each of three groups, a fifth of equal classifiers may pass.
     assert 0.2 < np.mean([min(serves(rows)) < 3 for rows in worlds]) < 1 - 0.8**3
-
-
-def test_classifiers_that_are_truly_better_are_kept():
-    rng = np.random.default_rng(0)
-    kept = [len(set(serves(harmful_world(rng, 2, 2000, -0.06), kind="proof")) - {2}) for _ in range(20)]
-    assert np.mean(kept) >= 0.9  # Equal classifiers: one may serve both groups.

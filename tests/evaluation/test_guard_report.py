@@ -42,13 +42,6 @@ def test_the_table_holds_the_statistics_of_each_group():
         assert (row["p_worse"], row["p_better"]) == pytest.approx((mcnemar_p(b, c), mcnemar_p(c, b)))
 
 
-def test_the_loss_of_the_pooled_classifier_is_not_that_of_another_group():
-    """Of 100 rows classifier 1 gets 10 wrong, and the pooled one these and 5 more."""
-    table = choose_servers(rows_of((100, {"100": 10, "110": 5}), (100, {}))).table
-    assert table["own_loss"].tolist() == [0, 0]
-    assert table["pooled_loss"].tolist() == [0.15, 0]
-
-
 def test_the_sentence_of_a_group_has_the_two_figures_that_decide():
     report = choose_servers(rows_of((500, {"100": 40, "011": 5}), (500, {"010": 5, "101": 40})))
     assert "1.00% instead of 8.00%, 500 rows" in report.sentence_of(0)
@@ -68,15 +61,6 @@ def test_certificates_of_evidence_divide_the_level_among_all_that_could_have_bee
     rival = rows_of((1000, {"110": 97, "100": 3, "010": 53}), (1000, {"010": 50}))
     assert choose_servers(rival).serves[0] == 1
     assert certificates(rival)[0] == pytest.approx(limit(0, 150, 1000, level=0.05 / 2 / 2))
-
-
-def test_among_three_groups_a_rival_has_half_of_the_groups_share_divided_by_two():
-    """Classifier 1 wins 155 rows of group 0 and loses none against the pooled one."""
-    first = {"1100": 95, "0100": 60, "1000": 5}
-    rows = rows_of((1000, first), (1000, {"0100": 50}), (1000, {"0010": 50}))
-    assert choose_servers(rows).serves.tolist() == [1, 1, 2]
-    own = limit(0, 50, 1000, level=0.05 / 3 / 2)
-    assert certificates(rows) == pytest.approx([limit(0, 155, 1000, level=0.05 / 3 / 2 / 2), own, own])
 
 
 def test_certificates_of_proof_are_what_holm_leaves():
@@ -106,12 +90,6 @@ def test_under_evidence_no_loss_may_be_higher():
     assert checks["passed"].to_dict() == {"error": True, "fpr": True, "fnr": False}
     assert checks["rows"].to_dict() == {"error": 200, "fpr": 100, "fnr": 100}
     assert checks["gain"].to_dict() == pytest.approx({"error": 6 / 200, "fpr": 10 / 100, "fnr": -4 / 100})
-
-
-def test_under_evidence_a_loss_that_stays_the_same_is_no_harm_but_the_main_one_must_be_lower():
-    rows = rows_of(((100, 100), {"10": 10, "+10": 3, "+01": 3}))
-    assert choose_servers(rows, losses=ALL).serves.tolist() == [0]
-    assert choose_servers(rows, losses=check_losses(("fnr", "error"))).serves.tolist() == [1]
 
 
 def test_costs_weigh_both_kinds_of_error():

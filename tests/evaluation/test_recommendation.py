@@ -78,12 +78,6 @@ def test_nobody_is_told_to_deploy_while_a_named_group_is_shown_to_lose():
     assert [one.group for one in advice.losing] == ["sex = f"]
 
 
-def test_some_groups_are_not_enough_if_a_named_group_loses_with_them():
-    result = audited((0.1, 0.5), named=those_who_lose)
-    assert (result.trial.named["verdict"] == "violated").any()
-    assert result.recommendation.kind == "do_not_deploy"
-
-
 def test_some_groups_are_enough_if_the_named_group_loses_elsewhere():
     def men_of_group_1(group, place):
         return np.where((group == 1) & (place < 0.5), "m", "f")
@@ -205,6 +199,31 @@ def test_the_largest_loss_is_named_first():
         np.zeros(8000, int), lost.astype(int), np.zeros(8000, int), pooled=won.astype(int), sensitive_features=region
     ).recommendation
     assert [round(400 * one.gain) for one in advice.checks] == [-14, -7]
+
+
+def hidden_loss(share, n=6000, **options):
+    """Everybody gains, but for those above 50, who lose a share of their rows: audited, and whether each is older."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.integers(20, 70, n), "job": rng.choice(["cook", "clerk"], n)})
+    older, chance = (X["age"] > 50).to_numpy(), rng.random(n)
+    lost, won = older & (chance < share), (chance > 0.85) & (~older | (share == 0))
+    return audit(np.zeros(n, int), lost * 1, np.zeros(n, int), pooled=won * 1, X=X, **options), older
+
+
+def test_a_discovered_group_that_seems_to_lose_is_to_be_checked():
+    advice = hidden_loss(0.05)[0].recommendation
+    assert (advice.kind, advice.deploy) == ("deploy_with_checks", ("0",))
+    assert [one.group for one in advice.checks] == ["age is above 50"]
+    assert advice.headline == "Deploy, but check: age is above 50"
+    assert advice.checks[0].gain == pytest.approx(-0.05, abs=0.02)
+    assert hidden_loss(0.0)[0].recommendation.kind == "deploy"
+
+
+def test_a_discovered_group_that_is_a_named_one_is_mentioned_once():
+    _, older = hidden_loss(0.05)
+    result, _ = hidden_loss(0.05, sensitive_features=pd.DataFrame({"older": np.where(older, "yes", "no")}))
+    assert result.losers.set_index("rule")["same_as"]["age is above 50"] == "older = yes"
+    assert [one.group for one in (*result.recommendation.losing, *result.recommendation.checks)] == ["older = yes"]
 
 
 def test_a_margin_larger_than_a_point_is_what_is_tolerated():

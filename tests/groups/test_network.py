@@ -9,10 +9,12 @@ import pytest
 from scipy.special import expit
 
 from dafh import DAFHClassifier, Recipe
+from dafh.datasets import make_paper_synthetic
 from dafh.exceptions import InputError
 from dafh.groups.judging import compare_rows
 from dafh.groups.network import FittedPopulation, Start, fit_population
 from dafh.groups.objective import divergence, margin_loss
+from dafh.groups.recipe import RANDOM_STARTS
 from dafh.groups.trained import NetworkModel
 from dafh.rows import HeldOut, LabelledRows
 
@@ -191,7 +193,7 @@ def test_functions_replace_surrogate_and_penalty():
 # ---- starts, from the estimator ----
 
 
-@pytest.mark.parametrize("start", ["exceptions", "pooled", "cold"])
+@pytest.mark.parametrize("start", ["exceptions", "clusters", "errors", "pooled", "cold"])
 def test_every_start_trains(start):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
@@ -201,6 +203,21 @@ def test_every_start_trains(start):
     assert model.n_groups_ == 2
     assert set(np.unique(model.predict_group(X))) <= {0, 1}
     assert model.score(X, y) > (0.8 if start == "exceptions" else 0.4)
+
+
+def test_random_starts_take_the_place_of_exceptions_that_held_out_rows_find_poor(monkeypatch):
+    """No single rectangle helps where the sign of x1 · x2 decides which side of a cluster is positive."""
+    monkeypatch.setitem(RANDOM_STARTS, "n_replicas", 2)
+    data = make_paper_synthetic(1000, random_state=0)
+    model = DAFHClassifier(2, method="network", pooled="linear", guard=None, recipe=Recipe(n_folds=2), random_state=0)
+    assert model.fit(data.X, data.y).score(data.X, data.y) > 0.95
+
+
+def test_errors_make_two_groups():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = DAFHClassifier(3, method="network", pooled="linear", recipe=Recipe(start="errors"))
+    with pytest.raises(InputError, match="n_groups must be 2"):
+        model.fit(X, X[:, 0] > 0)
 
 
 # ---- bookkeeping ----

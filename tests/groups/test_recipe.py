@@ -2,10 +2,7 @@
 
 import inspect
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dafh import DAFHClassifier, Recipe
 from dafh.exceptions import InputError
@@ -58,7 +55,6 @@ WRONG = {
     "max_epochs": 0,
     "select": "first",
     "n_folds": 0,
-    "pr_weight": -0.1,
 }
 
 
@@ -81,20 +77,6 @@ def test_the_grid_by_hand():
     assert grid["penalty"].tolist() == [5, 5, 6, 6, 7, 7]
     assert grid["classifier_learning_rate"].tolist() == [0.1] * 6
     assert grid["shrinkage"].tolist() == [0] * 6
-
-
-@given(
-    sizes=st.tuples(*[st.integers(1, 3)] * 3),
-    n_rounds=st.integers(1, 2),
-)
-def test_a_full_population_has_every_combination_equally_often(sizes, n_rounds):
-    names = ("anchor", "temperature", "shrinkage")
-    settings = {name: list(range(size)) for name, size in zip(names, sizes, strict=True)}
-    n_combinations = int(np.prod(sizes))
-    recipe = Recipe(n_replicas=n_rounds * n_combinations, **settings | {"classifier_learning_rate": 0.1})
-    combinations, counts = np.unique(np.array([recipe.grid()[name] for name in names]), axis=1, return_counts=True)
-    assert combinations.shape[1] == n_combinations
-    assert set(counts) == {n_rounds}
 
 
 # ---- schedule and choice ----

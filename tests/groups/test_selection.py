@@ -18,21 +18,16 @@ def curves(brier, pr=0.9, label_information=0.0, n_folds=0):
     }
 
 
-def choose(*arguments, pr_weight=0.1, n_folds=0, last=False, **options):
-    return Selection(n_folds, pr_weight, last=last).choose(curves(*arguments, n_folds=n_folds, **options))
+def choose(brier, n_folds=0, *, last=False):
+    return Selection(n_folds, last=last).choose(curves(brier, n_folds=n_folds))
 
 
 # ---- the criterion ----
 
 
-def test_the_criterion_is_the_brier_score_less_weighted_pr():
-    values = Selection(0, 0.1).criterion(curves([[0.30, 0.20], [0.10, 0.40]], pr=[[0.5, 1.0], [0.0, 0.2]]))
-    np.testing.assert_allclose(values, [[0.25, 0.10], [0.10, 0.38]])
-
-
 @pytest.mark.parametrize(("information", "penalty"), [(0.0, 0.0), (LABEL_LIKE, 0.0), (0.51, 0.02), (1.0, 0.02)])
 def test_label_like_groups_cost_two_hundredths_of_brier_score(information, penalty):
-    value = Selection(0, 0.0).criterion(curves([[0.1]], label_information=information))
+    value = Selection(0).criterion(curves([[0.1]], label_information=information))
     np.testing.assert_allclose(value, [[0.1 + penalty]])
 
 
@@ -44,7 +39,7 @@ def test_label_like_groups_cost_two_hundredths_of_brier_score(information, penal
 def test_the_order_of_the_replicas_means_nothing_to_the_criterion(brier, n_folds, order):
     blocks = np.stack([np.asarray(brier) * (1 + 0.1 * k) for k in range(n_folds + 1)], axis=1)
     epochs = len(brier)
-    rule = Selection(n_folds, 0.1)
+    rule = Selection(n_folds)
     values = rule.criterion(curves(blocks.reshape(epochs, -1), n_folds=n_folds))
     shuffled = rule.criterion(curves(blocks[:, :, order].reshape(epochs, -1), n_folds=n_folds))
     np.testing.assert_allclose(shuffled, values[:, order])
@@ -58,13 +53,13 @@ TWO_FOLDS = [[0.1, 0.3, 0.5, 0.2, 0.0, 0.0]]  # Two folds and the models on all 
 
 def test_a_start_is_judged_by_the_mean_of_its_folds():
     assert choose(TWO_FOLDS, n_folds=2) == (1, 0)
-    judged = Selection(2, 0.1).judged(curves(TWO_FOLDS, pr=[[0.8, 0.6, 0.4, 0.2, 1.0, 1.0]], n_folds=2))
+    judged = Selection(2).judged(curves(TWO_FOLDS, pr=[[0.8, 0.6, 0.4, 0.2, 1.0, 1.0]], n_folds=2))
     np.testing.assert_allclose(judged["selection_brier"], [[0.3, 0.25]])
     np.testing.assert_allclose(judged["selection_pr"], [[0.6, 0.4]])
 
 
 def test_a_model_on_all_rows_that_does_worse_than_its_folds_is_judged_by_itself():
-    criterion = Selection(1, 0.0).criterion(curves([[0.1, 0.2, 0.4, 0.1]], n_folds=1))
+    criterion = Selection(1).criterion(curves([[0.1, 0.2, 0.4, 0.1]], n_folds=1))
     np.testing.assert_allclose(criterion, [[0.4, 0.2]])
     assert choose([[0.1, 0.2, 0.4, 0.1]], n_folds=1) == (1, 0)
 
@@ -77,7 +72,7 @@ def test_a_diverged_replica_is_never_chosen(broken):
     assert choose([[broken, 0.5]]) == (1, 0)
     assert choose([[0.5, broken], [broken, 0.1]]) == (1, 1)
     assert choose([[0.5, 0.5], [broken, 0.6]], last=True) == (1, 1)
-    np.testing.assert_array_equal(Selection(0, 0.1).criterion(curves([[broken]])), [[np.inf]])
+    np.testing.assert_array_equal(Selection(0).criterion(curves([[broken]])), [[np.inf]])
 
 
 def test_one_diverged_fold_excludes_the_start():
@@ -97,7 +92,7 @@ def test_ties_go_to_the_earliest_epoch_and_then_to_the_first_replica():
 
 
 def test_patience_counts_epochs_without_improvement_of_the_best_replica():
-    rule = Selection(0, 0.0, patience=2)
+    rule = Selection(0, patience=2)
     assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4]]))
     assert rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.3]]))
     assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
@@ -105,8 +100,8 @@ def test_patience_counts_epochs_without_improvement_of_the_best_replica():
 
 def test_training_to_the_last_epoch_never_stops_early():
     worse_and_worse = curves([[0.1], [0.2], [0.3], [0.4]])
-    assert Selection(0, 0.0, patience=1).should_stop(worse_and_worse)
-    assert Selection(0, 0.0, patience=1, last=True).should_stop(worse_and_worse) is False
+    assert Selection(0, patience=1).should_stop(worse_and_worse)
+    assert Selection(0, patience=1, last=True).should_stop(worse_and_worse) is False
 
 
 # ---- rows that choose and judge ----
@@ -115,21 +110,21 @@ def test_training_to_the_last_epoch_never_stops_early():
 def test_the_other_folds_choose_for_a_fold_that_judges():
     # Fold 0 would take epoch 2, fold 1 epoch 1, fold 2 epoch 0; all together epoch 1.
     brier = [[0.4, 0.3, 0.05, 0.2], [0.3, 0.1, 0.2, 0.1], [0.1, 0.25, 0.4, 0.1]]
-    chosen = Selection(3, 0.0, all_choose=True).choose_by_block(curves(brier, n_folds=3))
+    chosen = Selection(3, all_choose=True).choose_by_block(curves(brier, n_folds=3))
     assert [choice.epoch for choice in chosen] == [1, 0, 2, 1]
 
 
 def test_rows_of_a_fold_and_the_block_that_has_seen_them_have_no_say_for_it():
-    rule, rng = Selection(3, 0.1, all_choose=True), np.random.default_rng(0)
-    brier, pr = rng.random((2, 6, 8))  # Two replicas.
-    before = rule.choose_by_block(curves(brier, pr, n_folds=3))
-    brier[:, [2, 3, 6, 7]], pr[:, [2, 3, 6, 7]] = rng.random((2, 6, 4))  # Fold 1, and all rows.
-    assert rule.choose_by_block(curves(brier, pr, n_folds=3))[1] == before[1]
+    rule, rng = Selection(3, all_choose=True), np.random.default_rng(0)
+    brier = rng.random((6, 8))  # Two replicas.
+    previous = rule.choose_by_block(curves(brier, n_folds=3))
+    brier[:, [2, 3, 6, 7]] = rng.random((6, 4))  # Fold 1, and all rows.
+    assert rule.choose_by_block(curves(brier, n_folds=3))[1] == previous[1]
 
 
 def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
     brier = [[np.nan, 0.2, 0.2], [0.3, 0.3, 0.3]]
-    chosen = Selection(2, 0.0, all_choose=True).choose_by_block(curves(brier, n_folds=2))
+    chosen = Selection(2, all_choose=True).choose_by_block(curves(brier, n_folds=2))
     assert [choice.epoch for choice in chosen] == [0, 1, 1]
 
 
@@ -142,7 +137,8 @@ def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
     st.booleans(),
 )
 def test_checkpoints_that_are_chosen_in_the_end_have_been_kept_all_the_time(brier, last, all_choose):
-    rule, kept = Selection(3, 0.1, last=last, all_choose=all_choose), set()
+    rule, kept = Selection(3, last=last, all_choose=all_choose), set()
     for n in range(len(brier)):
-        kept = (kept | {n}) & rule.epochs_in_use(curves(brier[: n + 1], n_folds=3))
-    assert {choice.epoch for choice in rule.choose_by_block(curves(brier, n_folds=3))} == kept
+        chosen = {choice.epoch for choice in rule.choose_by_block(curves(brier[: n + 1], n_folds=3))}
+        kept = (kept | {n}) & chosen
+    assert chosen == kept

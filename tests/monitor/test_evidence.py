@@ -8,8 +8,8 @@ import pytest
 
 from dafh import Monitor
 from dafh.evaluation.losses import check_losses
-from dafh.monitor.declared import NOT_DECLARED
 from dafh.monitor.evidence import FIRST_ALARMS, Evidence, JudgedRows, capital_of_term
+from dafh.monitor.settings import NOT_DECLARED
 from dafh.stats import Bettors
 from watched import bad_rows, fresh_model, good_rows, same_evidence
 
@@ -32,7 +32,7 @@ def books(weighted=True):
 def rows_of(rows, group, part, loss):
     """Which rows count for a question, and own minus pooled loss of each, one by one."""
     for i in range(len(rows)):
-        in_part = part == 0 or part in rows.parts[i]
+        in_part = part == 0 or part in rows.subgroups[i]
         counted = {"fpr": not rows.positive[i], "fnr": rows.positive[i]}.get(loss.name, True)
         if rows.group[i] == group and in_part and counted and rows.weight[i] > 0:
             stake = {"cost": 1.0 if rows.positive[i] else 0.25}.get(loss.name, 1.0)
@@ -45,7 +45,7 @@ def test_every_question_counts_its_own_rows_and_bets_on_them():
     table = evidence.table()
     for q in range(evidence.n_questions):
         loss = evidence.losses[evidence.loss[q]]
-        counted = list(rows_of(rows, evidence.group[q], evidence.part[q], loss))
+        counted = list(rows_of(rows, evidence.group[q], evidence.subgroup[q], loss))
         weight, x = np.array(counted).T
         assert table["rows"][q] == len(counted)
         assert table["own_worse"][q] == (x > 0).sum()
@@ -67,7 +67,7 @@ def through_a_file(monitor):
     """The monitor as another session finds it."""
     values, arrays = monitor.to_state()
     copies = {name: array.copy() for name, array in arrays.items()}
-    return Monitor.from_state(monitor.model, json.loads(json.dumps(values)), copies, monitor.notices, monitor.service)
+    return Monitor.from_state(monitor.model, json.loads(json.dumps(values)), copies)
 
 
 def test_a_monitor_goes_on_where_another_session_ended():

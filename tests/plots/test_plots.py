@@ -3,6 +3,7 @@
 import functools
 import html
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,10 +13,10 @@ import vl_convert
 from sklearn.linear_model import LogisticRegression
 
 from cases import checkerboard
-from dafh import Scorecard, audit, plots
+from dafh import Scorecard, audit, compare, plots
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.exceptions import InputError
-from dafh.plots import LINE_COLOURS, POINT_COLOURS, scorecard_bins
+from dafh.plots import LINE_COLOURS, POINT_COLOURS
 from models import workers
 
 
@@ -39,8 +40,22 @@ def encodings(chart):
     return [layer["encoding"] for layer in chart.to_dict()["layer"]]
 
 
-def envy(result, **options):
-    return plots.gains(result, against="groups", **options)
+def with_gains(*gaps, groups=None, n=1000, verdict="undecided"):
+    """An audit in which groups, of equal size unless names are given for all rows, gain so much over the pooled one."""
+    result = audited(len(gaps), n=max(n, len(gaps)))
+    about = result.questions[result.questions["kind"] == "rationality"]
+    gap = np.array(gaps, float)
+    changed = about.assign(gap=gap, low=gap - 0.1, high=gap + 0.1, verdict=verdict)
+    return replace(result, questions=changed)
+
+
+def with_named(*gaps, group, n=100, verdict="undecided", single=None):
+    """An audit with so many named groups, of these gaps, rows and verdicts."""
+    result, gap = audited(), np.array(gaps, float)
+    table = pd.DataFrame({"kind": "rationality", "loss": "error", "group": group, "gap": gap, "n": n, "p": gap + 1})
+    table = table.assign(low=gap - 0.1, high=gap + 0.1, p_corrected=0.5, verdict=verdict)
+    composition = pd.DataFrame({"named_group": group if single is None else single})
+    return replace(result, named=table, composition=composition)
 
 
 @functools.cache
@@ -53,28 +68,7 @@ def audited(n_groups=3, n=900, attributes=("sex",)):
     return audit(y, labels[:, :-1], groups, pooled=labels[:, -1], sensitive_features=people)
 
 
-def questions(*gaps, kind="rationality", **columns):
-    """A table of questions with the given gaps, as an audit makes it."""
-    n = len(gaps)
-    table = pd.DataFrame({"kind": kind, "loss": "error", "group": range(n), "rival": "pooled", "gap": gaps, "n": 100.0})
-    table = table.assign(low=table["gap"] - 0.1, high=table["gap"] + 0.1, p=0.5, p_corrected=0.5, verdict="undecided")
-    return table.assign(**columns)
-
-
 # ---- all charts of an audit ----
-
-
-@pytest.mark.parametrize(
-    ("draw", "table"),
-    [
-        (plots.preference_matrix, lambda result: result.cells()),
-        (plots.gains, lambda result: result.questions),
-        (envy, lambda result: result.questions),
-        (plots.named_groups, lambda result: result.worst_named()),
-    ],
-)
-def test_a_chart_of_a_result_is_the_chart_of_its_table(draw, table):
-    assert draw(audited()).to_dict() == draw(table(audited())).to_dict()
 
 
 def test_without_attributes_there_are_no_named_groups_to_draw():
@@ -91,7 +85,7 @@ def test_an_audit_of_one_row_can_be_drawn():
 # ---- gains ----
 
 
-@pytest.mark.parametrize("draw", [plots.gains, envy, plots.named_groups])
+@pytest.mark.parametrize("draw", [plots.gains, plots.named_groups])
 def test_gains_are_in_percentage_points_and_verdicts_differ_in_shape(draw):
     chart = draw(audited())
     table = chart.layer[1].data
@@ -104,53 +98,62 @@ def test_gains_are_in_percentage_points_and_verdicts_differ_in_shape(draw):
 
 
 def test_a_gain_stands_right_of_zero_and_harm_left_of_it():
-    better, equal, worse = places(plots.gains(questions(0.2, 0.0, -0.2)))[:, 0]
+    better, equal, worse = places(plots.gains(with_gains(0.2, 0.0, -0.2)))[:, 0]
     assert worse < equal < better
     assert better - equal == pytest.approx(equal - worse, abs=0.01)
 
 
 def test_axis_labels_have_a_sign_on_all_but_zero_and_the_legend_explains_undecided():
-    labels = texts(plots.gains(questions(0.2, -0.2)))
+    labels = texts(plots.gains(with_gains(0.2, -0.2)))
     assert {"0", "+20", "undecided (not enough data)"} <= set(labels)
     assert not {"+0", "20"} & set(labels)
 
 
 def test_a_gap_that_is_unknown_is_listed_but_not_drawn():
-    chart = plots.gains(questions(0.2, np.nan))
+    chart = plots.gains(with_gains(0.2, np.nan))
     assert {"group 0", "group 1"} <= set(texts(chart))
     assert len(places(chart)) == 1
 
 
-def test_groups_keep_their_order_whatever_their_number():
-    labels = [text for text in texts(plots.gains(questions(*[0.1] * 12))) if text.startswith("group ")]
-    assert labels == [f"group {k}" for k in range(12)]
-
-
-def test_gains_are_against_the_pooled_classifier_or_against_other_groups():
-    both = pd.concat([questions(0.1, 0.2), questions(0.3, kind="envy", rival=1)])
-    assert plots.gains(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
-    assert envy(both).layer[1].data["points"].tolist() == pytest.approx([30])
-    assert {"group 0 against", "classifier 1"} <= set(texts(envy(both)))  # Two lines: screens are narrow.
-    with pytest.raises(InputError, match="'pooled' or 'groups'"):
-        plots.gains(both, against="others")
+def test_groups_are_sorted_by_gain():
+    labels = [text for text in texts(plots.gains(with_gains(0.1, 0.3, 0.2))) if text.startswith("group ")]
+    assert labels == ["group 1", "group 2", "group 0"]
 
 
 def test_a_chart_draws_one_loss_and_names_it_with_its_unit():
-    both = pd.concat([questions(0.1, 0.2, loss="cost"), questions(0.3, 0.4, loss="fnr")])
-    assert plots.gains(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
-    assert {"gain in cost", "per 100 rows"} <= set(texts(plots.gains(both)))
-    assert plots.named_groups(both).layer[1].data["points"].tolist() == pytest.approx([10, 20])
+    y, row = np.tile([0, 1], 400), np.arange(800)
+    own = np.where(row < 200, 1 - y, y)
+    result = audit(y, own, row % 4 // 2, pooled=1 - y, losses=("cost", "fnr"), costs={"fp": 1, "fn": 5})
+    assert {"gain in cost", "per 100 rows"} <= set(texts(plots.gains(result)))
+    assert "gain in false negative rate" in texts(plots.gains(result, loss="fnr"))
+    assert len(places(plots.gains(result, loss="fnr"))) == 2
+
+
+def test_of_a_comparison_discovered_and_named_groups_are_drawn_those_that_lose_first():
+    rng = np.random.default_rng(0)
+    y, age = rng.integers(0, 2, 4000), rng.integers(20, 60, 4000)
+    new = np.where(age > 50, 1 - y, y)
+    people = pd.DataFrame({"sex": np.resize(["f", "m"], 4000)})
+    result = compare(y, y, new, pd.DataFrame({"age": age}), sensitive_features=people)
+    first = plots.gains(result).layer[1].data.iloc[0]
+    assert first["name"].startswith("age is above")
+    assert (first["verdict"], first["points"]) == ("violated", -100.0)
+    assert set(plots.named_groups(result).layer[1].data["name"]) == {"sex = f", "sex = m"}
+    assert "over the old model," in texts(plots.named_groups(result))[-20:] or "over the old model" in str(
+        encodings(plots.named_groups(result))[1]["x"]["title"]
+    )
 
 
 # ---- named groups ----
 
 
-def test_named_groups_keep_the_order_of_the_table_and_small_ones_are_left_out_unless_they_lose():
-    table = questions(0.1, 0.2, 0.3, -0.4, 0.5, group=["sex = f", "sex = m", "age = old", "town = a", "town = b"])
-    table = table.assign(n=[50, 49, 60, 3, 70], verdict=["undecided"] * 3 + ["violated", "satisfied"])
-    shown = plots.named_groups(table).layer[1].data["name"].tolist()
-    assert shown == ["sex = f", "age = old", "town = a", "town = b"]
-    assert len(plots.named_groups(questions(*[0.1] * 30)).layer[1].data) == 20
+def test_small_named_groups_are_left_out_unless_they_lose():
+    names = ["sex = f", "sex = m", "age = old", "town = a", "town = b"]
+    verdicts = ["undecided"] * 3 + ["violated", "satisfied"]
+    result = with_named(0.1, 0.2, 0.3, -0.4, 0.5, group=names, n=[50, 49, 60, 3, 70], verdict=verdicts)
+    assert plots.named_groups(result).layer[1].data["name"].tolist() == ["town = a", "sex = f", "age = old", "town = b"]
+    many = with_named(*[0.1] * 30, group=[f"town = {k}" for k in range(30)])
+    assert len(plots.named_groups(many).layer[1].data) == 20
 
 
 def test_a_chart_of_a_result_leaves_out_intersections_unless_they_lose():
@@ -164,29 +167,29 @@ def test_a_chart_of_a_result_leaves_out_intersections_unless_they_lose():
 
 def test_long_names_that_begin_alike_are_drawn_on_lines_of_their_own():
     start = "a question of a form that nobody has ever read to the end, answer = "
-    chart = plots.named_groups(questions(0.1, 0.2, -0.3, group=[f"{start}yes", f"{start}no", f"{start}both"]))
+    chart = plots.named_groups(with_named(0.1, 0.2, -0.3, group=[f"{start}yes", f"{start}no", f"{start}both"]))
     assert len(set(places(chart)[:, 1])) == 3
     assert chart.layer[1].data["name"].str.len().max() < 70
 
 
 def test_names_with_line_breaks_markup_and_two_attributes_are_written_as_they_are():
-    labels = texts(plots.named_groups(questions(0.1, 0.2, group=["<b>sex</b> =\n'f'", "sex = f & age = old"])))
+    labels = texts(plots.named_groups(with_named(0.1, 0.2, group=["<b>sex</b> =\n'f'", "sex = f & age = old"])))
     assert {"<b>sex</b> = 'f'", "sex = f &", "age = old"} <= set(labels)
 
 
 # ---- preference matrix ----
 
 
-def cells(*errors, own=0):
-    """The cells of one group with a classifier for each error; the last is the pooled one."""
-    names = [*map(str, range(len(errors) - 1)), "pooled"]
-    table = pd.DataFrame({"group": 0, "classifier": names, "error": errors, "rows": 100})
-    table["own"] = table.index == own
-    return table.assign(gap=table["error"] - errors[own])
+def of_errors(*errors, own=0):
+    """An audit of one group, served by one of several classifiers of these errors; the last is the pooled one."""
+    row = np.arange(10_000) / 10_000
+    wrong = row[:, None] < np.array(errors)
+    labels = wrong.astype(int)
+    return audit(np.zeros(10_000, int), labels[:, :-1], np.zeros(10_000, int), pooled=labels[:, -1], own=[own])
 
 
 def test_the_matrix_writes_errors_and_frames_the_classifier_that_serves():
-    chart = plots.preference_matrix(cells(0.1, 0.25, 0.2, own=1))
+    chart = plots.preference_matrix(of_errors(0.1, 0.25, 0.2, own=1))
     assert {"10.0%", "25.0%", "20.0%", "classifier 0", "classifier 1", "pooled"} <= set(texts(chart))
     (frame,) = re.findall(r'aria-label="([^"]*)"[^>]*stroke-width="3"', drawn(chart))
     assert "classifier: classifier 1" in frame
@@ -200,10 +203,10 @@ def test_a_group_without_rows_is_a_dash():
 
 @pytest.mark.parametrize(
     ("errors", "limit"),
-    [((0.1, 0.25, 0.2), 15), ((0.3, 0.1, 0.31), 20), ((0.1, 0.1001), 0.5), ((0.1, np.nan, 0.2), 10)],
+    [((0.1, 0.25, 0.2), 15), ((0.3, 0.1, 0.31), 20), ((0.1, 0.1001), 0.5)],
 )
 def test_colours_are_scaled_by_the_largest_difference_but_not_by_rounding_errors(errors, limit):
-    colour = encodings(plots.preference_matrix(cells(*errors)))[0]["color"]
+    colour = encodings(plots.preference_matrix(of_errors(*errors)))[0]["color"]
     assert colour["scale"]["domain"] == pytest.approx([-limit, 0, limit])
 
 
@@ -268,25 +271,15 @@ def test_every_label_has_a_shape_of_its_own():
 
 def test_a_border_lies_where_the_label_changes_and_a_constant_classifier_has_none():
     (constant, panel), _ = panels()
-    borders = panel.layer[2].data
+    borders = panel.layer[1].data
     np.testing.assert_allclose(borders.loc[borders["group"] == "group 0", "x"], 0, atol=0.02)
     np.testing.assert_allclose(borders.loc[borders["group"] == "group 1", "y"], 0, atol=0.02)
-    assert constant.layer[2].data.empty
-
-
-def test_the_positive_side_of_each_classifier_is_shaded():
-    (constant, panel), _ = panels()
-    shaded = panel.layer[0].data
-    for name, axis in (("group 0", "x"), ("group 1", "y")):
-        side = shaded.loc[shaded["group"] == name, axis]
-        assert len(side) > 100
-        assert (side > -0.02).all() or (side < 0.02).all()
-    assert constant.layer[0].data.empty  # It calls every row 0.
+    assert constant.layer[1].data.empty
 
 
 def test_panels_say_accuracy_and_draw_no_more_points_than_asked():
     both, accuracy = panels(n_points=25)
-    assert [len(panel.layer[1].data) for panel in both] == [25, 25]
+    assert [len(panel.layer[0].data) for panel in both] == [25, 25]
     titles = [panel.title["subtitle"] for panel in both]
     assert titles == [f"accuracy {accuracy:.1%}", "Pr without harm 100.0%, accuracy 100.0%"]
 
@@ -332,21 +325,17 @@ def points_of(column, n_classes=2):
     return plots.scorecard_chart(scorecard(n_classes), column)
 
 
-def test_bins_of_a_scorecard_are_those_of_its_table():
-    bins, table = scorecard_bins(scorecard()), scorecard().table()
-    known = table[table["rows"] > 0]
-    assert bins["column"].tolist() == known["column"].tolist()
-    np.testing.assert_allclose(bins["points"], known["points"])
-    np.testing.assert_allclose(bins.groupby("column")["rows"].sum(), 1)
-
-
 @pytest.mark.parametrize(
     ("column", "n_classes"), checkerboard(["experience", "job", "hours", "since", "remote"], [2, 3])
 )
-def test_every_column_of_a_scorecard_is_drawn_from_it_as_from_its_bins(column, n_classes):
-    chart = points_of(column, n_classes)
-    assert chart.to_dict() == plots.scorecard_chart(scorecard_bins(scorecard(n_classes)), column).to_dict()
-    assert "points" in texts(chart)
+def test_a_column_is_drawn_with_the_points_of_its_table(column, n_classes):
+    drawn, table = (
+        points_of(column, n_classes).data,
+        scorecard(n_classes).table().query("column == @column and rows > 0"),
+    )
+    np.testing.assert_allclose(np.sort(drawn["points"]), np.sort(table.filter(like="points").to_numpy().ravel()))
+    assert drawn.groupby("bin")["rows"].first().sum() == pytest.approx(1)
+    assert "points" in texts(points_of(column, n_classes))
 
 
 def test_categories_are_sorted_by_points_and_numbers_by_value_with_gaps_last():
@@ -364,12 +353,6 @@ def test_signs_and_classes_do_not_depend_on_colour_alone(column):
     assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"]) == 3
     # Of two classes, points lie on two sides of the line at zero.
     assert encodings(points_of(column))[-1][{"job": "x", "hours": "y"}[column]]["field"] == "zero"
-
-
-def test_a_share_of_few_rows_is_not_written_as_zero():
-    bins = scorecard_bins(scorecard()).assign(rows=lambda t: np.where(t["bin"] == "cook", 0.0004, 0.0006))
-    shown = plots.scorecard_chart(bins, "job").data.set_index("bin")["share"]
-    assert (shown["cook"], shown["clerk"]) == ("under 0.1%", "0.1%")
 
 
 def test_of_many_categories_the_most_frequent_are_drawn():

@@ -156,7 +156,7 @@ MARKS = {
 def test_tooltips_say_what_a_mark_stands_for(seen, is_network):
     page, _, _ = seen()
     tooltip = page.locator("#vg-tooltip-element.visible")
-    page.evaluate("document.querySelectorAll('details.appendix').forEach((entry) => { entry.open = true; })")
+    page.evaluate("document.querySelectorAll('details.entry').forEach((entry) => { entry.open = true; })")
     found = [chart for chart in MARKS if page.locator(f"#chart-{chart}").count()]
     assert len(found) == (3 if is_network else 5)
     for chart in found:
@@ -279,10 +279,10 @@ def test_words_stay_whole_in_tables(seen, is_network):
 
 def test_on_a_phone_tables_are_lists_with_labels(seen):
     page, _, _ = seen(360)
-    cell = page.locator("#h-serving ~ .scroll td").first
+    cell = page.locator("#h-named ~ .scroll td").first
     assert cell.evaluate("cell => getComputedStyle(cell).display") == "flex"
-    second = page.locator("#h-serving ~ .scroll th").nth(1).text_content()
-    assert second in ("rule", "served by")
+    second = page.locator("#h-named ~ .scroll th").nth(1).text_content()
+    assert second == "rows"
     assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == f'"{second}"'
     tall = page.evaluate("[...document.querySelectorAll('td')].map(cell => cell.getBoundingClientRect().left)")
     assert len(set(tall)) <= 3  # All cells begin at the left, in the page, in a box or in a list.

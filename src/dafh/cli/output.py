@@ -36,7 +36,7 @@ def print_json(value: object) -> None:
     # NaN is no JSON and many readers refuse it: better to fail here than in the program that reads it.
     text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
     # Terminals obey some letters, and turn the direction of a line at others, that JSON does not ask to be escaped.
-    click.echo("".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text))
+    click.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
 class OneSentence(click.Group):

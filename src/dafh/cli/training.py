@@ -187,7 +187,9 @@ class TrainingTable:
             n_labelled - labels.total(),
             total,
             training_total,
-            raw.through(training_rows, columns=(*names.features, LABEL, *options.values(), *sensitive), n_rows=labels.total()),
+            raw.through(
+                training_rows, columns=(*names.features, LABEL, *options.values(), *sensitive), n_rows=labels.total()
+            ),
             LABEL,
             options | ({"sensitive_features": sensitive} if sensitive else {}),
             raw.through(test_rows),

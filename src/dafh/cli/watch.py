@@ -97,14 +97,6 @@ def watch() -> None:
 @click.option("--by-batch", is_flag=True, default=None, help="Count each batch once: its rows may share a shock.")
 @click.option("--apply", is_flag=True, help="Change who serves whom after alarms and proofs, and replace MODEL.")
 @click.option("--fail-on-alarm", is_flag=True, help="Exit with code 1 while an alarm stands and MODEL still serves.")
-@click.option(
-    "--wait",
-    type=click.FloatRange(0),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for another process that uses the state.",
-)
 @JSON
 def batch(model: Path, data: "DataFile", state: Path, fail_on_alarm: bool, as_json: bool, **options: Any) -> None:
     """Add a batch of rows and print what changed.
@@ -115,36 +107,36 @@ def batch(model: Path, data: "DataFile", state: Path, fail_on_alarm: bool, as_js
     """
     from dafh.cli.watching import watch_batch
 
-    found = watch_batch(model, data, state, **options)
-    for note in found.notes:
+    result = watch_batch(model, data, state, **options)
+    for note in result.notes:
         say(f"Note: {note}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        click.echo("\n".join(_lines(found)))
-    if fail_on_alarm and found.standing:
+        click.echo("\n".join(_lines(result)))
+    if fail_on_alarm and result.standing:
         raise click.exceptions.Exit(1)
 
 
-def _lines(found: "WatchedBatch") -> list[str]:
+def _lines(result: "WatchedBatch") -> list[str]:
     """What a batch has changed, and what still stands."""
     from dafh.text import clipped
 
-    if found.update is None:
-        assert found.repeated is not None
-        name = f" ({clipped(found.repeated.name)})" if found.repeated.name else ""
-        lines = [f"These rows were given before, as batch {found.repeated.number}{name}: nothing is counted again."]
+    if result.update is None:
+        assert result.repeated is not None
+        name = f" ({clipped(result.repeated.name)})" if result.repeated.name else ""
+        lines = [f"These rows were given before, as batch {result.repeated.number}{name}: nothing is counted again."]
     else:
-        lines = [str(found.update)]
-    lines += [str(change) for change in found.changes]
-    told = set() if found.update is None else {alarm.group for alarm in found.update.alarms}
-    for alarm in sorted(found.standing, key=lambda alarm: alarm.row):
-        if alarm.group not in told:
-            told.add(alarm.group)
+        lines = [str(result.update)]
+    lines += [str(change) for change in result.changes]
+    groups = set() if result.update is None else {alarm.group for alarm in result.update.alarms}
+    for alarm in sorted(result.standing, key=lambda alarm: alarm.row):
+        if alarm.group not in groups:  # One line for each group, and none for those of this batch.
+            groups.add(alarm.group)
             # An alarm about the level is about no group's classifier.
             who = "the model in use by itself" if alarm.group is None else f"group {alarm.group}"
             lines.append(f"Alarm still standing: {who}, since batch {alarm.batch} (row {alarm.row:,}).")
-    if any(alarm.group is not None for alarm in found.standing):
+    if any(alarm.group is not None for alarm in result.standing):
         lines.append("The model file still serves with these classifiers: --apply takes them out of service.")
     return lines
 
@@ -171,7 +163,7 @@ def report(state: Path, out: Path | None, title: str | None, as_json: bool) -> N
     if out is not None:
         write_report(summary, out)
     if as_json:
-        print_json(summary)
+        print_json({name: value for name, value in summary.items() if name not in ("tables", "charts")})
         return
     assert out is not None
     click.echo(f"{summary['verdict']['headline'].upper()}: {summary['verdict']['sentence']}")

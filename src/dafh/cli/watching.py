@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dafh.cli.model_file import ModelFile, check_test_rows
 from dafh.columns.hashes import fingerprint, hash_total, labelled_hashes
@@ -38,10 +37,9 @@ class WatchedBatch:
     changes: list[ServiceChange]
     standing: list[Notice]
     """Alarms about classifiers that are still in service."""
-    table: list[dict[str, Any]]
-    levels: list[dict[str, Any]]
-    drift: list[dict[str, Any]]
-    notes: tuple[str, ...]
+    tables: dict[str, Any]
+    """Evidence, levels and drift as plain values."""
+    notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -50,10 +48,8 @@ class WatchedBatch:
             "repeated": None if self.repeated is None else self.repeated.number,
             "changes": [change.to_dict() for change in self.changes],
             "standing": [notice.to_dict() for notice in self.standing],
-            "table": self.table,
-            "levels": self.levels,
-            "drift": self.drift,
-            "notes": list(self.notes),
+            **self.tables,
+            "notes": self.notes,
         }
 
 
@@ -69,46 +65,34 @@ def watch_batch(
     weight: str | None,
     name: str | None,
     apply: bool,
-    wait: float,
     **settings: Any,
 ) -> WatchedBatch:
     """Add a batch to a state, which is created with the first one; parameters are those of the command.
 
     `settings` are those of the monitor, settled with the first batch; None leaves one to the model or to the default.
     """
-    with WatchStore(state, wait=wait) as store:
+    with WatchStore(state) as store:
         with store.transaction():
-            loaded, checksum, behind = _open(model, store, target, repair=apply)
+            loaded, checksum, older = _open(model, store, target, repair=apply)
             monitor = _monitor(loaded, store, {key: value for key, value in settings.items() if value is not None})
-            attributes = _attributes(monitor, sensitive)
-            weighed = monitor.settings.largest_weight is not None
-            columns = (attributes, target, person, id_column, weight)
-            X, y, about, notes = _read_rows(loaded, data, *columns, weighed=weighed)
-            known = pd.notna(y)
-            labelled = _fingerprint(X[known], y[known])
-            if labelled in loaded.card.get("fingerprints", []):
-                raise InputError(
-                    f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows "
-                    "that it has not seen."
-                )
-            if target in (None, loaded.schema.target):
-                check_test_rows(model, loaded.card, data.path, labelled)
-            mark, new = _fingerprint(X, y), store.is_empty
-            repeated = None if new else store.batch_of(mark)
-            update, notes = None, [*notes, *behind]
+            attributes = _attributes(monitor, sensitive, settled=not store.is_empty)
+            weighted = monitor.settings.largest_weight is not None
+            rows, notes = _read_rows(loaded, data, attributes, target, person, id_column, weight, weighted=weighted)
+            batch_fingerprint = _check_rows(loaded, data, rows, target)
+            # Told by all rows and labels: rows that come again one by one, or with labels, are the monitor's business.
+            repeated, update = next(iter(store.batches(batch_fingerprint)), None), None
             if repeated is None:
-                update = monitor.update(X, y, **about, name=name or Path(data.name).name)
-                if new:
-                    store.put_model(checksum, model.name, 0)
-                store.put_batch(monitor, update, mark)
+                if store.is_empty:
+                    store.put_model(checksum, model.name)
+                update = monitor.update(**rows, name=name or Path(data.name).name)
+                store.put_batch(monitor, update, batch_fingerprint)
             changes = _apply(monitor, store, loaded, model) if apply else []
         if changes:
             # Only now: had the state not been written, it would not know the new file.
             _put_in_place(store, model)
-        tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.levels(), monitor.drift())]
-        return WatchedBatch(
-            update, repeated, changes, _standing(monitor), tables[0], tables[1], tables[2], tuple(notes)
-        )
+    tables = {"table": monitor.table(), "levels": monitor.levels(), "drift": monitor.drift()}
+    records = {title: plain(table.to_dict("records")) for title, table in tables.items()}
+    return WatchedBatch(update, repeated, changes, _standing(monitor), records, [*notes, *older])
 
 
 # ---- rows ----
@@ -117,39 +101,38 @@ def watch_batch(
 def _read_rows(
     loaded: ModelFile,
     data: DataFile,
-    sensitive: Sequence[str] | None,
+    attributes: Sequence[str] | None,
     target: str | None,
     person: str | None,
     id_column: str | None,
     weight: str | None,
     *,
-    weighed: bool,
-) -> tuple[pd.DataFrame, NDArray[np.object_], dict[str, Any], list[str]]:
-    """Read features, labels, what else is known, under the names that `Monitor.update` has for it, and notes.
+    weighted: bool,
+) -> tuple[dict[str, Any], list[str]]:
+    """Read what `Monitor.update` takes, and notes.
 
-    A label that is not known is None; a file without the target column has none. `sensitive` are names of attributes
-    that declare subgroups; None takes those of the training, as far as the file has them. Rows count by their weight
-    only if the monitor was told the largest one (`weighed`).
+    A label that is not known is None; a file without the target column has none. `attributes` declare subgroups; None
+    takes those of the training, as far as the file has them. Rows count by their weight only if the monitor was told
+    the largest one (`weighted`).
     """
     table = data.read(text=None).reset_index(drop=True)
-    schema = loaded.schema_of(data)
-    unexpected = UnexpectedValues()
+    schema, unexpected = loaded.schema_of(data), UnexpectedValues()
     features = schema.features_of(table, unexpected)
-    for what, column in {"the target": target, "that identifies each row": id_column}.items():
+    for role, column in {"the target": target, "that identifies each row": id_column}.items():
         if column is not None:
-            check_columns(table.columns, [column], what)
-    label = target or schema.target
-    y = np.full(len(table), None, object)
+            check_columns(table.columns, [column], role)
+    label, y = target or schema.target, np.full(len(table), None, object)
     if label in table.columns:
-        known = with_gaps(table[label]).notna().to_numpy()
-        if known.any():
-            y[known] = match_labels(table.loc[known, label], loaded.model.classes_)
-    names = [n for n in schema.sensitive if n in table.columns] if sensitive is None else list(sensitive)
+        labelled = with_gaps(table[label]).notna().to_numpy()
+        if labelled.any():
+            y[labelled] = match_labels(table.loc[labelled, label], loaded.model.classes_)
+    if attributes is None:
+        attributes = [name for name in schema.sensitive if name in table.columns]
     persons, notes = loaded.persons(table, person)
     weights = None
-    if weighed:
-        weights, uncounted = loaded.weights(table, weight)
-        notes += uncounted
+    if weighted:
+        weights, without_weights = loaded.weights(table, weight)
+        notes += without_weights
     elif weight is not None:
         raise InputError("Weights need the largest one that any row will ever have: set it with the first batch.")
     elif schema.weight in table.columns:
@@ -157,18 +140,31 @@ def _read_rows(
         notes.append(f"Each row counts once: {left_out}.")
     if not label:
         notes.append("The model does not know its target: name the target column, or no row has a label.")
-    about = {
-        "sensitive_features": schema.attributes_of(table, split_names(names, table.columns)) if names else None,
+    names = split_names(attributes, table.columns)
+    rows = {
+        "X": features,
+        "y": y,
+        "sensitive_features": schema.attributes_of(table, names) if names else None,
         "persons": persons,
         "ids": None if id_column is None else persons_of(table, id_column),
         "sample_weight": weights,
     }
-    return features, y, about, [*data.notes, *unexpected.notes(len(table)), *notes]
+    return rows, [*data.notes, *unexpected.notes(len(table)), *notes]
 
 
-def _fingerprint(features: pd.DataFrame, y: NDArray[np.object_]) -> str:
-    """Tell these rows from all others, whatever their order."""
-    return fingerprint(hash_total(labelled_hashes(features, y)))
+def _check_rows(loaded: ModelFile, data: DataFile, rows: dict[str, Any], target: str | None) -> str:
+    """Refuse rows that the model was trained on; return the fingerprint of a batch, whatever its order."""
+    labelled = pd.notna(rows["y"])
+    hashes = labelled_hashes(rows["X"], rows["y"])
+    of_labelled = fingerprint(hash_total(hashes[labelled]))
+    if of_labelled in loaded.card.get("fingerprints", []):
+        raise InputError(
+            f"The model was trained on the rows of {Path(data.name).name}: they are no evidence. Watch rows that it "
+            "has not seen."
+        )
+    if target in (None, loaded.schema.target):
+        check_test_rows(loaded.path, loaded.card, data.path, of_labelled)
+    return fingerprint(hash_total(hashes))
 
 
 # ---- the model and its monitor ----
@@ -178,20 +174,19 @@ def _open(model: Path, store: WatchStore, target: str | None, *, repair: bool) -
     """Open a model file that the state knows; return its checksum, too, and a note where the state is ahead of it."""
     loaded = ModelFile.open(model, target)
     checksum = hashlib.sha256(model.read_bytes()).hexdigest()
-    known = [] if store.is_empty else store.models()
-    if not known or checksum == known[-1].checksum:
+    known_models = [] if store.is_empty else store.models()
+    if not known_models or checksum == known_models[-1].checksum:
         return loaded, checksum, []
-    if checksum not in {one.checksum for one in known}:
+    if checksum not in {known_model.checksum for known_model in known_models}:
         raise InputError(
-            f"{store.path} is the state of another model ({clipped(known[0].name)}): use another file for the state of "
-            f"{model}."
+            f"{store.path} is the state of another model ({clipped(known_models[0].name)}): use another file for the "
+            f"state of {model}."
         )
-    if repair:  # The process was killed before the new file was in place.
-        _put_in_place(store, model)
-        note = f"{model} was older than the last change of who serves whom: its successor in the state has replaced it."
-        return ModelFile.open(model, target), known[-1].checksum, [note]
-    note = f"{model} is older than the last change of who serves whom: its successor is in the state."
-    return loaded, checksum, [note]
+    older = f"{model} is older than the last change of who serves whom: its successor"
+    if not repair:
+        return loaded, checksum, [f"{older} is in the state."]
+    _put_in_place(store, model)  # The process was killed before the new file was in place.
+    return ModelFile.open(model, target), known_models[-1].checksum, [f"{older} in the state has replaced it."]
 
 
 def _monitor(loaded: ModelFile, store: WatchStore, settings: dict[str, Any]) -> Monitor:
@@ -201,22 +196,21 @@ def _monitor(loaded: ModelFile, store: WatchStore, settings: dict[str, Any]) -> 
         reference = None if described is None else Reference.from_dict(described)
         return Monitor(loaded.model, reference=reference, **settings)
     monitor = store.monitor(loaded.model)
-    before = plain(asdict(monitor.settings))
+    settled = plain(asdict(monitor.settings))
     for name, value in settings.items():
-        asked = list(value) if name == "losses" else value
-        if asked != before[name]:
-            raise InputError(f"{store.path} was begun with {name} = {before[name]}: it cannot change later.")
+        if settled[name] != plain(value):
+            raise InputError(f"{store.path} was begun with {name} = {settled[name]}: it cannot change later.")
     return monitor
 
 
-def _attributes(monitor: Monitor, sensitive: Sequence[str]) -> list[str] | None:
+def _attributes(monitor: Monitor, sensitive: Sequence[str], *, settled: bool) -> list[str] | None:
     """Columns that declare subgroups: those of the first batch."""
-    declared = monitor.attributes
-    if declared is None:
+    if not settled:
         return list(sensitive) or None
+    declared = monitor.attributes
     if sensitive and set(split_names(sensitive, declared)) != set(declared):
-        was = ", ".join(declared) or "none"
-        raise InputError(f"The state was begun with these sensitive columns: {was}. They cannot change later.")
+        words = ", ".join(declared) or "none"
+        raise InputError(f"The state was begun with these sensitive columns: {words}. They cannot change later.")
     return declared
 
 
@@ -225,12 +219,10 @@ def _apply(monitor: Monitor, store: WatchStore, loaded: ModelFile, path: Path) -
     changes = monitor.apply()
     if changes:
         # What the card before says beyond the model itself, and what the groups are worth now.
-        own = make_card(loaded.model, {})
-        details = {name: value for name, value in loaded.card.items() if name not in own}
+        of_model = make_card(loaded.model, {})
+        details = {name: value for name, value in loaded.card.items() if name not in of_model}
         content = file_content(loaded.model, details=details | {"worth": worth_of_groups(loaded.model)})
-        batch = changes[0].batch
-        store.put_model(hashlib.sha256(content).hexdigest(), path.name, batch, content)
-        store.put_service(batch, changes)
+        store.put_model(hashlib.sha256(content).hexdigest(), path.name, content)
         store.put_state(monitor)
     return changes
 
@@ -238,7 +230,7 @@ def _apply(monitor: Monitor, store: WatchStore, loaded: ModelFile, path: Path) -
 def _put_in_place(store: WatchStore, model: Path) -> None:
     """Replace the model file by the last one that the state knows."""
     content = store.models()[-1].content
-    assert content is not None  # Only the first one, which the state was begun with, is not kept.
+    assert content is not None  # Only the first one, which the state was begun with, is not stored.
     with replacing(model) as temporary:
         temporary.write_bytes(content)
 
@@ -246,11 +238,15 @@ def _put_in_place(store: WatchStore, model: Path) -> None:
 def _standing(monitor: Monitor) -> list[Notice]:
     """Alarms that nothing has been done about."""
     table = monitor.table()
-    asked = table[(table["alarm_row"] > 0) & table["in_service"]]
-    now = {(row.group, row.part, row.loss, row.alarm_row) for row in asked.itertuples()}
+    harmed = table[(table["alarm_row"] > 0) & table["in_service"]]
+    standing = {(row.group, row.part, row.loss, row.alarm_row) for row in harmed.itertuples()}
     of_level = set(monitor.levels()["alarm_row"])  # Such an alarm stands until others serve.
     return [
-        one
-        for one in monitor.alarms
-        if (one.row in of_level if one.kind == "level" else (one.group, one.part, one.loss, one.row) in now)
+        alarm
+        for alarm in monitor.alarms
+        if (
+            alarm.row in of_level
+            if alarm.kind == "level"
+            else (alarm.group, alarm.part, alarm.loss, alarm.row) in standing
+        )
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 
 from dafh.classifiers import class_probabilities, decide, logits
 from dafh.columns.bins import Binning
@@ -18,6 +19,7 @@ from dafh.groups.exceptions import ExceptionRows, FittedExceptions, fit_exceptio
 from dafh.groups.judging import compare_rows
 from dafh.groups.recipe import Recipe
 from dafh.groups.trained import ExceptionModel, TrainedGroups
+from dafh.linear.designs import Standardization
 from dafh.linear.newton import fit_penalized, row_losses
 from dafh.linear.scorecard import Scorecard
 from dafh.rows import EncodedRows, HeldOut, LabelledRows
@@ -224,19 +226,35 @@ def learn_network(
     if held_out.n_folds > 1 and recipe.n_replicas == 1 and recipe.select == "best":
         held_out = held_out.shared()
     learned = replace(learned, rows=rows, held_out=held_out)
-    chosen, start = learned.fitted.chosen, None
-    if recipe.start == "exceptions" and chosen.exceptions:
-        group = chosen.assign(learned.problem.codes)
+    group, start = _groups_to_start_from(learned, n_groups, recipe), None
+    if group is not None:
         n_groups = int(group.max()) + 1
-        start = Start(group, *_first_corrections(learned, group))
+        start = Start(group, *_first_corrections(learned, group, recipe))
     population = fit_population(
         recipe, n_groups, rows, learned.problem.base, held_out, start=start, seeds=seeds, verbose=verbose
     )
     return replace(learned, model=population.model, population=population)
 
 
+def _groups_to_start_from(learned: LearnedGroups, n_groups: int, recipe: Recipe) -> NDArray[np.intp] | None:
+    """Group of each row; None where groups start at random."""
+    problem, chosen, rows = learned.problem, learned.fitted.chosen, learned.rows
+    if recipe.start == "exceptions" and chosen.exceptions:
+        return chosen.assign(problem.codes)
+    if recipe.start == "clusters":
+        # GEORGE clusters what a network has made of the columns; a linear classifier leaves them as they are.
+        standardized = Standardization.of(rows.numbers, rows.weight).of_rows(rows.numbers)
+        clusters = KMeans(n_groups, n_init=4, random_state=0).fit(standardized, sample_weight=rows.weight)
+        return clusters.labels_.astype(np.intp)
+    if recipe.start == "errors":
+        if n_groups != 2:
+            raise InputError(f'start="errors" makes two groups, right and wrong: n_groups must be 2, got {n_groups}.')
+        return (decide(problem.base) != rows.label).astype(np.intp)
+    return None
+
+
 def _first_corrections(
-    learned: LearnedGroups, group: NDArray[np.intp]
+    learned: LearnedGroups, group: NDArray[np.intp], recipe: Recipe
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Linear corrections of the pooled logits in each group, fitted without each fold and on all rows."""
     problem, held_out, rows = learned.problem, learned.held_out, learned.rows
@@ -244,7 +262,9 @@ def _first_corrections(
     n_groups, n_outputs = int(group.max()) + 1, problem.base.shape[1]
     weight = np.zeros((held_out.n_folds + 1, n_groups, rows.numbers.shape[1], n_outputs))
     bias = np.zeros((held_out.n_folds + 1, n_groups, n_outputs))
-    if not design.has_columns:
+    # Rows that the pooled classifier gets wrong have the opposite of it as their best correction, which harms most rows
+    # that only look like them.
+    if not design.has_columns or recipe.start == "errors":
         return weight, bias
     regression, settings = replace(problem, design=design.design).regression, learned.fitted.settings
     penalty = np.full(design.design.n_coefficients, _STRENGTH_TO_START if settings is None else settings.strength)

@@ -1,7 +1,7 @@
 """audit: would any group do better with another classifier? All answers, and the tables that people see."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,30 +11,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from dafh.classifiers import GroupModel, final_classifier
 from dafh.columns.bins import named_table
-from dafh.evaluation.compare import Failures, failures_in_audit
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
-from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, in_points, level_in_words
+from dafh.evaluation.failures import Failures, Search
+from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName, check_losses, in_points, level_in_words, short_unit
 from dafh.evaluation.matrix import PreferenceMatrix
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.questions import (
+    COLUMNS,
     answer,
     ask_groups,
     ask_named_groups,
+    check_options,
     compose,
     decision_rates,
+    divisions,
     pooled_levels,
     total_losses,
 )
-from dafh.evaluation.recommendation import Recommendation, supported, weigh
+from dafh.evaluation.recommendation import Recommendation, weigh
 from dafh.exceptions import InputError
 from dafh.frames import MISSING, Table
 from dafh.text import Readable, Section, clipped, percent, plain, points, shown
-from dafh.validation import as_array, is_real, is_whole
+from dafh.validation import as_array, is_whole
 
-# Lines of named groups in a report.
-_MOST_IN_REPORT = 200
-# Lines of each table of a summary; the report has all.
+# Lines of each table of a summary, and named groups on a page.
 _MOST_FAILED, _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS = 5, 3, 20, 6
+_MOST_ON_A_PAGE = 200
 # More times the rows of the group than this are not named: nobody will collect them, and the estimate rests on a gap
 # that is mostly noise.
 _MOST_TIMES = 10
@@ -88,14 +90,15 @@ class AuditResult(Readable):
     """Names of the sensitive attributes."""
     evidence: pd.DataFrame
     """One row per group, for the recommendation: `changed`, whether another classifier than the pooled one serves it;
-    `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains."""
+    `p_loss`, small if it does not lose more than one percentage point; `p_no_gain`, small if it gains; and `supported`,
+    whether its own classifier may be recommended."""
     trial: "AuditResult | None" = None
     """Audit of the same model with the pooled classifier for all groups but those that the rows support; None where
     they support all or none."""
     rules: tuple[str, ...] = ()
     """What defines each group, in words; empty where groups have no rules."""
-    search: Callable[[], Failures] | None = None
-    """Finds the groups that the model fails; None where features are not known."""
+    search: "Search | None" = None
+    """What finds groups that nobody has named; None where features are not known."""
 
     @classmethod
     def of(
@@ -153,38 +156,43 @@ class AuditResult(Readable):
 
         X are the features of all rows, or of those at the positions `with_features`.
         """
-        _check_options(level, margin, depth)
+        check_options(level, margin)
+        if not is_whole(depth) or depth < 1:
+            raise InputError(f"depth must be at least 1, got {shown(depth)}: 1 tests every attribute by itself.")
         known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
         families = 1 if known is None else 2
-        asked = [ask_groups(rows, loss, groups, rivals) for loss in losses]
+        asked = [ask_groups(rows, loss, groups, rivals, level, margin) for loss in losses]
         named = composition = trial = None
         if known is not None:
-            named = answer([ask_named_groups(rows, loss, known, depth) for loss in losses], level, margin, families)
+            about_named = [ask_named_groups(rows, loss, known, depth, level, margin) for loss in losses]
+            named = answer(about_named, level, margin, families)[COLUMNS]
             composition = compose(rows, known, groups)
-        questions, evidence = answer(asked, level, margin, families), weigh(rows, asked, groups, margin)
-        chosen = supported(questions, evidence, level)
+        answered = answer(asked, level, margin, families)
+        evidence = weigh(answered, rows.own != rows.right.shape[1] - 1, groups, level)
+        chosen = evidence["supported"].to_numpy(bool)
         if chosen.any() and not chosen[evidence["changed"]].all():
             # The groups were chosen on the same rows, so that these figures are flattering, and a recommendation must
             # not rest on them. That no named group may lose here either is a stricter demand, not a weaker one.
             alone = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
             options: dict[str, Any] = {"losses": losses, "level": level, "margin": margin, "depth": depth}
+            options |= {"X": X, "with_features": with_features}
             trial = cls.from_rows(alone, groups, rivals, sensitive_features, **options)
-        search = None
+        search, divided = None, divisions(rows, groups, known)
         if X is not None:
             some = rows if with_features is None else rows.take(with_features)
             names = known if known is None or with_features is None else known.take(with_features)
-            search = functools.partial(failures_in_audit, some, X, losses, names, level)
+            search = Search(some, named_table(X).reset_index(drop=True), tuple(losses), names, level, margin)
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
-            questions=questions,
+            questions=answered[COLUMNS],
             named=named,
             composition=composition,
             level=level,
             margin=margin,
             classifiers=tuple(str(rival) for rival in rivals),
             totals=total_losses(rows, losses, level),
-            rates=decision_rates(rows, groups, known),
-            levels=pooled_levels(rows, losses[0], groups, known, level),
+            rates=decision_rates(rows, divided),
+            levels=pooled_levels(rows, losses[0], divided, level),
             losses=tuple(loss.name for loss in losses),
             attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
             evidence=evidence,
@@ -215,7 +223,15 @@ class AuditResult(Readable):
     @functools.cached_property
     def failures(self) -> Failures | None:
         """Groups that the model fails, found on one half of the rows and tested on the other; None without features."""
-        return None if self.search is None else self.search()
+        return None if self.search is None else self.search.failures()
+
+    @functools.cached_property
+    def losers(self) -> pd.DataFrame:
+        """Groups that nobody has named and that seem to lose against the pooled classifier; none without features.
+
+        Columns as of `dafh.evaluation.discovery.discover`, and same_as, the named group that has most of the same rows.
+        """
+        return pd.DataFrame() if self.search is None or not self.changed else self.search.losers()
 
     @property
     def accuracy(self) -> float:
@@ -332,58 +348,70 @@ class AuditResult(Readable):
         }
 
     def sections(self, short: bool = True) -> list[Section]:
-        """What to do, who is failed now, and who changes; without `short`, with all rows of every table."""
-        return [Section(sentences=str(self.recommendation).splitlines()), *summary_sections(self, short)]
+        """What to do, who is failed now, and who changes: the first lines of each table, or as many as a page shows."""
+        failed, changes = failed_now(self), group_changes(self)
+        named = None if self.named is None else named_changes(self)
+        # Beside nothing else to show, there is room for more.
+        limits = (1 + _MOST_FAILED * (1 if self.changed else 2), _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS)
+        if not short:
+            limits = (len(failed), 2 * _MOST_DISCOVERED, len(changes), _MOST_ON_A_PAGE)
+        most_failed, most_discovered, most_groups, most_named = limits
+        title = f"Who is failed now: highest {TITLES[self.losses[0]]} with the pooled classifier"
+        sections = [
+            Section(sentences=str(self.recommendation).splitlines()),
+            Section(title, table=_display_failed(failed.head(most_failed), self.level), name="failed"),
+        ]
+        if self.failures is not None and self.failures.regions:
+            discovered = self.failures.parts()[0][1].head(most_discovered).drop(columns="answer")
+            title = "Groups that nobody named, and that are shown to be served worse than all rows"
+            sections.append(Section(title, table=discovered))
+        if not self.changed:
+            return sections
+        more = f", {most_groups} of {len(changes)}" if len(changes) > most_groups else ""
+        title = f"Who changes{more}: groups of the model, by gain"
+        sections.append(Section(title, table=_display_changes(changes.head(most_groups), self), name="changes"))
+        if named is None:
+            return sections
+        more = f", {most_named} of {len(named):,}" if len(named) > most_named else ""
+        title = f"Named groups{more}: those that lose or might lose first"
+        if not len(named):
+            few = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
+            return [*sections, Section(title, [few], name="named")]
+        return [*sections, Section(title, table=_display_named(named.head(most_named), self), name="named")]
+
+    def detail_sections(self) -> list[Section]:
+        """The metrics of the paper, all questions and answers, and kinds of error by group."""
+        figures, counts = self.figures(), self.violations
+        margin = f", margin {in_points(self.margin)}" if self.margin else ""
+        groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
+        metrics = [
+            f"{figures['rows']:,} rows, {groups}, level {self.level:g}{margin}",
+            f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
+            f"Pr without harm {percent(figures['pr_without_harm'])}, "
+            f"classifiers disagree on {percent(figures['disagreement'])} of rows",
+            f"comparisons in which a group looks worse off, with other groups' classifiers (envy) included: "
+            f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
+        ]
+        title = "Is a group served worse than by the pooled classifier, or by another group's?"
+        sections = [
+            Section(sentences=metrics),
+            _questions_section("questions", title, self.questions, self.level),
+        ]
+        if self.named is not None:
+            title = "Is a named group served worse than by the pooled classifier?"
+            sections.append(_questions_section("named_questions", title, self.worst_named(), self.level))
+        if self.rates is not None:
+            title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
+            sections.append(Section(title, table=_display_rates(self.rates), name="rates"))
+        return sections
 
     def details(self) -> str:
-        """Text for a terminal: all questions and answers, kinds of error by group, and the metrics of the paper."""
+        """Text for a terminal: all that the sections leave out, and the tests of groups that the model fails."""
         failures = [] if self.failures is None else [str(self.failures)]
-        return "\n\n".join([*map(str, detail_sections(self)), *failures])
-
-
-def _check_options(level: float, margin: float, depth: int) -> None:
-    if not is_real(level) or not 0 < level < 0.5:
-        raise InputError(
-            f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one wrong audit in twenty."
-        )
-    if not is_real(margin) or not 0 <= margin < 1:
-        raise InputError(f"margin must be at least 0 and below 1, got {shown(margin)}: 0.01 is one percentage point.")
-    if not is_whole(depth) or depth < 1:
-        raise InputError(f"depth must be at least 1, got {shown(depth)}: 1 tests every attribute by itself.")
+        return "\n\n".join([*map(str, self.detail_sections()), *failures])
 
 
 # ---- tables as readers see them ----
-
-
-def summary_sections(result: AuditResult, short: bool = True) -> list[Section]:
-    """Who is failed now, and who changes: the first lines of each table, or all of them."""
-    failed = failed_now(result)
-    changes, named = group_changes(result), None if result.named is None else named_changes(result)
-    most = [1 + _MOST_FAILED * (1 if result.changed else 2), _MOST_DISCOVERED, _MOST_GROUPS, _MOST_NAMED_GROUPS]
-    if not short:
-        most = [len(failed), 2 * _MOST_DISCOVERED, len(changes), _MOST_IN_REPORT]
-    sections = [
-        Section(
-            f"Who is failed now: highest {TITLES[result.losses[0]]} with the pooled classifier",
-            table=_display_failed(failed.head(most[0]), result.level),
-        )
-    ]
-    if result.failures is not None and result.failures.regions:
-        discovered = result.failures.parts()[0][1].head(most[1]).drop(columns="answer")
-        title = "Groups that nobody named, and that are shown to be served worse than all rows"
-        sections.append(Section(title, table=discovered))
-    if not result.changed:
-        return sections
-    more = f", {most[2]} of {len(changes)}" if len(changes) > most[2] else ""
-    title = f"Who changes{more}: groups of the model, by gain"
-    sections.append(Section(title, table=_display_changes(changes.head(most[2]), result)))
-    if named is not None:
-        more = f", {most[3]} of {len(named):,}" if len(named) > most[3] else ""
-        title = f"Named groups{more}: those that lose or might lose first"
-        few = [] if len(named) else [f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."]
-        table = _display_named(named.head(most[3]), result) if len(named) else None
-        sections.append(Section(title, few, table))
-    return sections
 
 
 def failed_now(result: AuditResult) -> pd.DataFrame:
@@ -464,69 +492,31 @@ def _display_failed(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def _display_changes(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
-    shown = _losses_and_gain(table, result)
-    shown.insert(0, "group", table["group"].astype(str).tolist())
+    columns: dict[str, Any] = {"group": table["group"].astype(str)}
     if result.rules:
-        shown.insert(1, "rule", [clipped(rule, 50) for rule in table["rule"]])
-    shown.insert(1 + bool(result.rules), "share", [percent(share) for share in table["share"]])
-    return shown.assign(**{"served by": table["served_by"].tolist()})
+        columns["rule"] = [clipped(rule, 50) for rule in table["rule"]]
+    columns["share"] = [percent(share) for share in table["share"]]
+    return pd.DataFrame(columns | _losses_and_gain(table, result) | {"served by": table["served_by"]})
 
 
 def _display_named(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
-    shown = _losses_and_gain(table, result)
-    shown.insert(0, "group", [clipped(name, 60) for name in table["group"]])
-    shown.insert(1, "rows", [f"{n:,.0f}" for n in table["rows"]])
-    return shown.assign(answer=table["answer"].tolist())
+    columns = {"group": [clipped(name, 60) for name in table["group"]], "rows": [f"{n:,.0f}" for n in table["rows"]]}
+    return pd.DataFrame(columns | _losses_and_gain(table, result) | {"answer": table["answer"]})
 
 
-def _losses_and_gain(table: pd.DataFrame, result: AuditResult) -> pd.DataFrame:
+def _losses_and_gain(table: pd.DataFrame, result: AuditResult) -> dict[str, list[str]]:
     """Loss with the pooled classifier and with the own one, and the gain with its interval."""
     loss = result.losses[0]
-    title, unit = TITLES[loss].removesuffix(" rate"), "per 100 rows" if loss == "cost" else "points"
     limits = zip(table["gain"], table["low"], table["high"], strict=True)
-    return pd.DataFrame(
-        {
-            f"{title}, pooled": [level_in_words(loss, value) for value in table["pooled_loss"]],
-            "own": [level_in_words(loss, value) for value in table["own_loss"]],
-            f"gain, {unit} ({100 * (1 - result.level):g}% interval)": [
-                f"{points(gain)} ({points(low)} to {points(high)})" for gain, low, high in limits
-            ],
-        }
-    )
-
-
-def detail_sections(result: AuditResult) -> list[Section]:
-    """Metrics, questions and answers, and how decisions change."""
-    figures, counts = result.figures(), result.violations
-    margin = f", margin {in_points(result.margin)}" if result.margin else ""
-    groups = f"{figures['groups']} group{'' if figures['groups'] == 1 else 's'}"
-    metrics = [
-        f"{figures['rows']:,} rows, {groups}, level {result.level:g}{margin}",
-        f"accuracy {percent(figures['accuracy'])}, pooled {percent(figures['pooled_accuracy'])}; "
-        f"Pr without harm {percent(figures['pr_without_harm'])}, "
-        f"classifiers disagree on {percent(figures['disagreement'])} of rows",
-        f"comparisons in which a group looks worse off, with other groups' classifiers (envy) included: "
-        f"{counts['point']} observed, {counts['significant']} significant, {counts['corrected']} after correction",
-    ]
-    asked = "Is a group served worse than by the pooled classifier, or by another group's?"
-    table = display_questions(result.questions, result.level)
-    sections = [
-        Section(sentences=metrics),
-        Section(f"{asked} {_tally(result.questions)}", table=table),
-    ]
-    if result.named is not None:
-        title = f"Is a named group served worse than by the pooled classifier? {_tally(result.named)}"
-        table = display_questions(result.worst_named(), result.level)
-        sections.append(Section(title, table=table))
-    if result.rates is not None:
-        title = "Decisions with the pooled classifier and with this model (flagged: the second label is predicted)"
-        sections.append(Section(title, table=display_rates(result.rates)))
-    return sections
-
-
-def _tally(questions: pd.DataFrame) -> str:
-    counts = questions["verdict"].value_counts()
-    return ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in ("violated", "satisfied", "undecided"))
+    return {
+        f"{TITLES[loss].removesuffix(' rate')}, pooled": [
+            level_in_words(loss, value) for value in table["pooled_loss"]
+        ],
+        "own": [level_in_words(loss, value) for value in table["own_loss"]],
+        f"gain, {short_unit(loss)} ({100 * (1 - result.level):g}% interval)": [
+            f"{points(gain)} ({points(low)} to {points(high)})" for gain, low, high in limits
+        ],
+    }
 
 
 def rules_of(final: Any) -> tuple[str, ...]:
@@ -549,8 +539,10 @@ def rows_wanted(needed: float | None, rows: float) -> str:
     return f"{int(np.ceil(needed / step)) * step:,}"
 
 
-def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Format a table of questions."""
+def _questions_section(name: str, title: str, questions: pd.DataFrame, level: float) -> Section:
+    """Questions and answers, with the number of each answer in the title."""
+    counts = questions["verdict"].value_counts()
+    tally = ", ".join(f"{int(counts.get(answer, 0)):,} {answer}" for answer in ("violated", "satisfied", "undecided"))
     limits = zip(questions["low"], questions["high"], strict=True)
     answers = zip(questions["verdict"], map(rows_wanted, questions["rows_needed"], questions["n"]), strict=True)
     losses = zip(questions["loss"], questions["own_loss"], questions["rival_loss"], strict=True)
@@ -569,11 +561,11 @@ def display_questions(questions: pd.DataFrame, level: float) -> pd.DataFrame:
             "answer": [f"{verdict} (about {wanted} rows needed)" if wanted else verdict for verdict, wanted in answers],
         }
     )
-    if len(set(questions["loss"])) > 1:
-        return table
-    # One loss is named in the head of the table, not in every line.
-    title = TITLES[questions["loss"].iloc[0]].removesuffix(" rate") if len(questions) else "error"
-    return table.drop(columns="loss").rename(columns={"own": f"own {title}", "rival": f"rival {title}"})
+    if len(set(questions["loss"])) == 1:
+        # One loss is named in the head of the table, not in every line.
+        loss = TITLES[questions["loss"].iloc[0]].removesuffix(" rate")
+        table = table.drop(columns="loss").rename(columns={"own": f"own {loss}", "rival": f"rival {loss}"})
+    return Section(f"{title} {tally}", table=table, name=name)
 
 
 def _gap_title(losses: set[str]) -> str:
@@ -583,7 +575,7 @@ def _gap_title(losses: set[str]) -> str:
     return "gap per 100 rows" if losses == {"cost"} else "gap, points or per 100 rows"
 
 
-def display_rates(rates: pd.DataFrame) -> pd.DataFrame:
+def _display_rates(rates: pd.DataFrame) -> pd.DataFrame:
     """Format the shares flagged and the kinds of error, each as "with the pooled classifier → with this model"."""
     columns = {"group": rates["group"], "rows": [f"{n:,.0f}" for n in rates["rows"]]}
     for name, title in (("flagged", "flagged"), ("fpr", "false positive rate"), ("fnr", "false negative rate")):

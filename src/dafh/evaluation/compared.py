@@ -1,15 +1,14 @@
 """Predictions reduced to which classifier is right on which row, and what that says about two classifiers."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_consistent_length
 
 from dafh.classifiers import GroupModel, split_pipeline
@@ -23,7 +22,6 @@ from dafh.validation import as_array, check_labels, check_persons, check_weights
 # Of more different weights than this, neighbours are put together: tests take time for each of them.
 _MOST_SIZES = 400
 _SMALLEST_SIZE = 1e-6
-Tally = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class PairedDecisions(NamedTuple):
@@ -98,9 +96,6 @@ class ComparedRows:
     >>> rows = ComparedRows.check(y=["a", "b"], predictions=[["a"], ["a"]], groups=[0, 0], pooled=["b", "b"])
     >>> rows.right
     array([[ True, False],
-           [False,  True]])
-    >>> rows.flagged
-    array([[False,  True],
            [False,  True]])
     """
 
@@ -208,80 +203,121 @@ class ComparedRows:
         """Whether the classifier that serves a row is right on it, (n,)."""
         return self.right[np.arange(len(self.right)), self.own[self.group]]
 
-    @property
-    def flagged(self) -> NDArray[np.bool_] | None:
-        """Whether classifier j predicts the positive class for row i, (n, M + 1); None without two classes."""
-        return None if self.positive is None else self.right == self.positive[:, None]
+    @cached_property
+    def size(self) -> NDArray[np.float64]:
+        """Weight of each row in tests, (n,): of very many different weights, neighbours have been put together."""
+        return _few_sizes(self.weight)
 
-    def compare(self, loss: Loss, pairs: Sequence[tuple[int, int, int]]) -> Differences:
-        """Differences of two classifiers in a group, for each of Q questions.
+    def harm(self, loss: Loss, own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_] | None = None) -> "RowHarm":
+        """Loss of some decisions minus that of a rival's, for every row; without a rival, the loss itself.
 
-        Parameters
-        ----------
-        loss : Loss
-        pairs : sequence of (group, own classifier, rival)
+        The loss itself is the harm beside a rival that is never wrong.
         """
-        units = LossUnits.of(self, loss)
-        members = [np.flatnonzero(self.group == g) for g in range(len(self.own))]
-        blocks = []
-        # All rivals of a classifier together: one by one, the 90,000 questions about 300 groups took 20 s to count.
-        for (g, own), same in groupby(pairs, key=lambda pair: pair[:2]):
-            rows, rivals = members[g], [rival for _, _, rival in same]
-            blocks.append(units.tally_all(rows, self.right[rows, own][:, None], self.right[np.ix_(rows, rivals)]))
-        return units.differences(blocks)
+        stake, counted = loss.stakes(self.positive, len(self.group))
+        size = self.size * counted
+        difference = size * stake * ((1.0 if rival_right is None else rival_right) - own_right.astype(np.float64))
+        units = size if self.person is None else np.bincount(self.person, size)
+        # The bound is that of all rows: a heavier one may be drawn next where a group has none so far.
+        largest = max(float(units.max(initial=0.0)), self.largest_weight / self.weight_unit)
+        margin = None if rival_right is None else 0.0
+        return RowHarm(loss.name, difference, size, self.person, loss.worst, largest or 1.0, margin)
+
+    def mean_loss(
+        self, loss: Loss, right: NDArray[np.bool_], group: NDArray[np.integer], n_groups: int
+    ) -> NDArray[np.float64]:
+        """Mean loss of decisions in each group of rows, (n_groups,); NaN for an empty group."""
+        stake, counted = loss.stakes(self.positive, len(self.group))
+        total = np.bincount(group, self.weight * counted, minlength=n_groups)
+        with np.errstate(invalid="ignore"):
+            return np.bincount(group, self.weight * stake * ~right, minlength=n_groups) / total
+
+    def losses_by_group(
+        self,
+        loss: Loss,
+        own_right: NDArray[np.bool_],
+        rival_right: NDArray[np.bool_],
+        group: NDArray[np.integer],
+        n_groups: int,
+    ) -> pd.DataFrame:
+        """One row for each group of rows: n, the rows that count for the loss, own_loss and rival_loss."""
+        counted = loss.stakes(self.positive, len(self.group))[1] & (self.weight > 0)
+        return pd.DataFrame(
+            {
+                "n": np.bincount(group[counted], minlength=n_groups),
+                "own_loss": self.mean_loss(loss, own_right, group, n_groups),
+                "rival_loss": self.mean_loss(loss, rival_right, group, n_groups),
+            }
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class LossUnits:
-    """What is at stake on each row for one loss, and how rows are put together into units."""
+class RowHarm:
+    """What each row says about one question: a loss that two models differ in, or the loss of one model.
 
-    loss: Loss
-    stake: NDArray[np.float64]
-    """Weight of each row times what a wrong decision on it costs, (n,)."""
+    All tests and limits rest on it: rows are put together into groups, and a person's rows in a group into one unit.
+
+    Examples
+    --------
+    Of four rows in two groups, the decisions lose one, and win another, that their rival decides the other way.
+
+    >>> harm = RowHarm("error", difference=np.array([1.0, 0.0, 0.0, -1.0]), size=np.ones(4))
+    >>> harm.by_group(np.array([0, 0, 1, 1]), 2).harm
+    array([ 0.5, -0.5])
+    """
+
+    name: str
+    difference: NDArray[np.float64]
+    """Weight × (loss − loss to compare with), (n,); above 0 for harm."""
     size: NDArray[np.float64]
     """Weight of each row that counts, 0 for others, (n,)."""
-    person: NDArray[np.intp] | None
-    largest: float
+    person: NDArray[np.intp] | None = None
+    worst: float = 1.0
+    """Largest loss of a row of weight 1."""
+    largest: float = 1.0
     """Largest size of a unit."""
+    margin: float | None = 0.0
+    """Harm that is tolerated in a search; None for that of everybody, as the other half of the rows shows it."""
 
-    @classmethod
-    def of(cls, rows: ComparedRows, loss: Loss) -> "LossUnits":
-        """Look at rows with the eyes of a loss."""
-        stake, counted = loss.stakes(rows.positive, len(rows.group))
-        weight = _few_sizes(rows.weight) * counted
-        sizes = weight if rows.person is None else _sums(rows.person, weight)
-        # The bound is that of all rows: a heavier one may be drawn next where this group has none so far.
-        largest = max(float(sizes.max(initial=0.0)), rows.largest_weight / rows.weight_unit)
-        return cls(loss, weight * stake, weight, rows.person, largest or 1.0)
+    @cached_property
+    def _kinds(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        return _kinds_of_units(self.difference, self.size)
 
-    def tally(self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]) -> Tally:
-        """Kinds of units among some rows, (V, 2) as difference and size, and the number of each kind, (V,)."""
-        difference = self.stake[rows] * (rival_right.astype(np.float64) - own_right)
-        size = self.size[rows]
-        if self.person is not None:
-            _, unit = np.unique(self.person[rows], return_inverse=True)
-            return count_kinds(_sums(unit, difference), _sums(unit, size))
-        return count_kinds(difference, size)
+    def by_group(self, group: NDArray[np.integer], n_groups: int) -> Differences:
+        """Differences among the rows of each group, one question for each."""
+        if self.person is None:
+            kinds, kind = self._kinds
+        else:  # A person with rows in several groups is a unit in each of them.
+            unit = group * (int(self.person.max(initial=0)) + 1) + self.person
+            _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
+            difference, size = (np.bincount(unit, values).astype(np.float64) for values in (self.difference, self.size))
+            (kinds, kind), group = _kinds_of_units(difference, size), group[first]
+        counts = np.bincount(group * len(kinds) + kind, minlength=n_groups * len(kinds)).reshape(n_groups, len(kinds))
+        is_unit = kinds[:, 1] > 0
+        found = Differences(
+            kinds[is_unit, 0], kinds[is_unit, 1], counts[:, is_unit].astype(np.float64), self.worst, self.largest
+        )
+        return found.take(np.arange(n_groups))
 
-    def tally_all(self, rows: NDArray[np.intp], own_right: NDArray[np.bool_], rival_right: NDArray[np.bool_]) -> Tally:
-        """The same for Q questions about the same rows, (n, Q) each or (n, 1): kinds, (V, 2), and numbers, (Q, V)."""
-        own_right, rival_right = np.broadcast_arrays(own_right, rival_right)
-        if self.person is not None:
-            found = [self.tally(rows, *sides) for sides in zip(own_right.T, rival_right.T, strict=True)]
-            return join_kinds(found)
-        counted = self.size[rows] > 0
-        kinds, kind = np.unique((self.stake + 1j * self.size)[rows[counted]], return_inverse=True)
-        at = csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))), (len(kinds), len(kind)))
-        worse, better = (rival_right & ~own_right)[counted], (own_right & ~rival_right)[counted]
-        n_worse, n_better = at @ worse.astype(np.float32), at @ better.astype(np.float32)
-        neither = np.bincount(kind)[:, None] - n_worse - n_better
-        stakes = np.concatenate([kinds.real, -kinds.real, np.zeros(len(kinds))])
-        return np.column_stack([stakes, np.tile(kinds.imag, 3)]), np.vstack([n_worse, n_better, neither]).T
+    def among(self, masks: Iterable[NDArray[np.bool_]]) -> Differences:
+        """Differences among the rows of each mask, (n,), one question for each; rows may be in several."""
+        questions = [self.by_group(mask.astype(np.intp), 2).take(np.array([1])) for mask in masks]
+        return Differences.joined(questions, self.worst, self.largest)
 
-    def differences(self, questions: Sequence[Tally]) -> Differences:
-        """Put questions on one list of kinds of units."""
-        kinds, counts = join_kinds(questions)
-        return Differences(kinds[:, 0], kinds[:, 1], counts, self.loss.worst, self.largest)
+    def mean(self, rows: NDArray[Any]) -> float:
+        """Mean harm of some rows."""
+        total = self.size[rows].sum()
+        return float(self.difference[rows].sum() / total) if total > 0 else np.nan
+
+
+def _kinds_of_units(
+    difference: NDArray[np.float64], size: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Different pairs of difference and size, sorted, (V, 2), and the number of each unit's pair, (n,)."""
+    # A hash table of complex numbers is ten times as fast as sorting the pairs. Adding 0 makes −0 the same as 0.
+    kind, kinds = pd.factorize(difference + 0.0 + 1j * size)
+    order = np.argsort(kinds)
+    kinds = kinds[order]
+    return np.column_stack([kinds.real, kinds.imag]), np.argsort(order)[kind]
 
 
 def check_largest_weight(largest: float | None, weight: NDArray[np.float64]) -> None:
@@ -291,38 +327,6 @@ def check_largest_weight(largest: float | None, weight: NDArray[np.float64]) -> 
             f"largest_weight must be a number not below the largest sample_weight, {weight.max(initial=0.0):g}; got "
             f"{shown(largest)}."
         )
-
-
-def join_kinds(questions: Sequence[Tally]) -> Tally:
-    """Put questions on one list of kinds, (V, 2), with the number of each, (Q, V), without kinds that nobody has."""
-    if not questions:
-        return np.zeros((0, 2)), np.zeros((0, 0))
-    blocks = [(kinds, np.atleast_2d(counts)) for kinds, counts in questions]
-    kinds, place = np.unique(np.concatenate([kinds for kinds, _ in blocks]), axis=0, return_inverse=True)
-    counts = np.zeros((sum(len(counts) for _, counts in blocks), len(kinds)))
-    question = first = 0
-    for own_kinds, numbers in blocks:
-        last = first + len(own_kinds)
-        for column, number in zip(place.ravel()[first:last], numbers.T, strict=True):  # Two may be one: −0 and 0.
-            counts[question : question + len(numbers), column] += number
-        question, first = question + len(numbers), last
-    there = counts.any(axis=0)
-    return kinds[there], counts[:, there]
-
-
-def count_kinds(
-    difference: NDArray[np.float64], size: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Different pairs of difference and size, (V, 2), and how often each occurs; units of size 0 are left out."""
-    counted = size > 0
-    # Complex numbers sort by both parts, and much faster than lines of an array.
-    kinds, counts = np.unique(difference[counted] + 1j * size[counted], return_counts=True)
-    return np.column_stack([kinds.real, kinds.imag]), counts.astype(np.float64)
-
-
-def _sums(unit: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of the values of each unit."""
-    return np.bincount(unit, values).astype(np.float64)
 
 
 def _few_sizes(weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -361,13 +365,3 @@ def _check_groups(
     if not np.issubdtype(served_by.dtype, np.integer) or served_by.min() < 0 or served_by.max() > n_models:
         raise InputError(f"own must name a classifier from 0 to {n_models} (the pooled one) for every group.")
     return served_by.astype(np.intp), groups.astype(np.intp, copy=False)
-
-
-def mean_loss(
-    rows: ComparedRows, loss: Loss, wrong: NDArray[np.bool_], cell: NDArray[np.integer], n_cells: int
-) -> NDArray[np.float64]:
-    """Mean loss of each cell, (n_cells,), of decisions that are wrong where `wrong` says so; NaN for an empty cell."""
-    stake, counted = loss.stakes(rows.positive, len(rows.group))
-    total = np.bincount(cell, rows.weight * counted, minlength=n_cells)
-    with np.errstate(invalid="ignore"):
-        return np.bincount(cell, rows.weight * stake * wrong, minlength=n_cells) / total

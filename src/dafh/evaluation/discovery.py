@@ -11,8 +11,8 @@ costs allowed for, and persons as units. A limit holds for all tested rules toge
 for those that are shown because they look bad.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.columns.bins import Binning
-from dafh.evaluation.compared import LossUnits, count_kinds, join_kinds
+from dafh.evaluation.compared import RowHarm
 from dafh.exceptions import InputError
 from dafh.regions.conditions import Region
 from dafh.regions.search import Candidate, RegionSearch, Score
 from dafh.stats import Differences, holm
+from dafh.text import percent
 
 RULES = 5
 """Rules of each search that are tested. More rules find more groups and leave less of the level for each."""
@@ -38,50 +39,6 @@ _CANDIDATES = 40
 _COST_OF_CONDITION = 0.3
 # Share of a direction's level for the limit of everybody's loss, above which a group's loss must lie to be a failure.
 _SHARE_OF_REFERENCE = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class RowHarm:
-    """What each row says about one question: a loss that two models differ in, or the loss of one model."""
-
-    name: str
-    difference: NDArray[np.float64]
-    """Weight × (loss − loss to compare with), (n,); above 0 for harm."""
-    size: NDArray[np.float64]
-    """Weight of each row that counts, 0 for others, (n,)."""
-    person: NDArray[np.intp] | None = None
-    worst: float = 1.0
-    """Largest loss of a row of weight 1."""
-    largest: float = 1.0
-    """Largest size of a unit."""
-    margin: float | None = 0.0
-    """Harm that is tolerated; None for that of everybody, as the other half of the rows shows it."""
-
-    @classmethod
-    def of(cls, units: LossUnits, wrong: NDArray[np.bool_], rival_wrong: NDArray[np.bool_] | None = None) -> "RowHarm":
-        """Harm of decisions beside those of a rival, or loss of decisions alone: that beside one that never errs."""
-        more = wrong.astype(np.float64) - (0.0 if rival_wrong is None else rival_wrong)
-        margin = None if rival_wrong is None else 0.0
-        return cls(
-            units.loss.name, units.stake * more, units.size, units.person, units.loss.worst, units.largest, margin
-        )
-
-    def among(self, masks: Iterable[NDArray[np.bool_]]) -> Differences:
-        """Differences among the rows of each mask, (n,), one question for each."""
-        tallies = []
-        for mask in masks:
-            difference, size = self.difference[mask], self.size[mask]
-            if self.person is not None:
-                _, unit = np.unique(self.person[mask], return_inverse=True)
-                difference, size = (np.bincount(unit, values).astype(np.float64) for values in (difference, size))
-            tallies.append(count_kinds(difference, size))
-        kinds, counts = join_kinds(tallies)
-        return Differences(kinds[:, 0], kinds[:, 1], counts, self.worst, self.largest)
-
-    def mean(self, rows: NDArray[Any]) -> float:
-        """Mean harm of some rows."""
-        total = self.size[rows].sum()
-        return float(self.difference[rows].sum() / total) if total > 0 else np.nan
 
 
 COLUMNS = (
@@ -100,6 +57,8 @@ class Discovered:
     regions: tuple[Region, ...]
     tested: tuple[NDArray[np.bool_], ...]
     """Rows that judged the rules of each search, (n,) each."""
+    judged: tuple[NDArray[np.bool_], ...]
+    """Rows of each group that judged it, (n,) each."""
     n_tests: int
     """Tests that were corrected for together."""
     n_searched: int
@@ -109,14 +68,32 @@ class Discovered:
     depth: int
     """Most conditions of a rule."""
 
-    def tested_rows(self, number: int) -> NDArray[np.bool_]:
-        """Whether each row, inside of the group or not, is one of those that judged it, (n,)."""
-        return self.tested[int(self.table["direction"].iloc[number])]
-
     @property
     def shown_regions(self) -> tuple[Region, ...]:
         """Rules of the groups whose harm is shown."""
         return tuple(self.regions[number] for number in np.flatnonzero(self.table["shown"]))
+
+    def means(self, harms: Mapping[str, RowHarm]) -> list[float]:
+        """Mean of another harm, or loss, on the rows that judged each group; `harms` by the name of the loss."""
+        return [harms[name].mean(mask) for name, mask in zip(self.table["loss"], self.judged, strict=True)]
+
+    def with_columns(self, **columns: Any) -> "Discovered":
+        """The same with more columns in the table."""
+        return replace(self, table=self.table.assign(**columns))
+
+    def method(self, level: float) -> str:
+        """Say how groups were found and tested."""
+        how = (
+            "found on the earlier half of the rows and tested on the later one"
+            if len(self.tested) == 1
+            else "found on each half of the rows and tested on the other"
+        )
+        conditions = "1 condition" if self.depth == 1 else f"up to {self.depth} conditions"
+        return (
+            f"Rules of {conditions} and at least {percent(self.smallest)} of the rows were {how} ({self.n_tests} "
+            f"tests; {self.n_searched:,} rows searched at a time). Figures beside a rule are about tested rows; each "
+            f"of its limits holds for all rules together with {100 * (1 - level):g}%."
+        )
 
 
 def discover(
@@ -155,11 +132,13 @@ def discover(
         # In the order of the answers: by question.
         regions += [found[place][1] for place in answers["position"]]
     together = pd.concat(tables, ignore_index=True)
-    order = _distinct(together, memberships(table, regions), harms)
+    members = memberships(table, regions)
+    order = _distinct(together, members, harms)
     return Discovered(
         table=together.loc[order, list(COLUMNS)].reset_index(drop=True),
         regions=tuple(regions[i] for i in order),
         tested=tuple(tested for _, tested in directions),
+        judged=tuple(members[:, i] & directions[together["direction"][i]][1] for i in order),
         n_tests=sum(len(part) for part in tables),
         n_searched=int(np.mean(n_searched)),
         smallest=smallest,

@@ -29,20 +29,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from dafh.evaluation.compared import ComparedRows, LossUnits, mean_loss
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.losses import ERROR, TITLES, Loss, LossName
 from dafh.evaluation.named_groups import NamedGroups
 from dafh.exceptions import InputError
 from dafh.frames import PlainTable
 from dafh.stats import Differences, holm
-from dafh.text import listed, percent, points, render_html, render_text
+from dafh.text import Readable, Section, listed, percent, points
 
 GuardKind = Literal["evidence", "proof"]
 _LOSSES = ("own_loss", "pooled_loss")
 
 
-@dataclass(frozen=True, eq=False)
-class GuardReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class GuardReport(Readable):
     """What the guard decided for each group; prints as a table, in a terminal and in a notebook.
 
     Examples
@@ -160,7 +160,8 @@ class GuardReport:
         both = f"{own}{unit} with both" if own == pooled else f"{own} instead of {pooled}{unit}"
         return f" ({both}, {check['rows']:,} {'row' if check['rows'] == 1 else 'rows'})"
 
-    def _display(self) -> pd.DataFrame:
+    def display(self) -> pd.DataFrame:
+        """The table for readers: texts, one row per group."""
         table, name = self.table, TITLES[self.losses[0]].removesuffix(" rate")
         limits = zip(table["low"], table["high"], strict=True)
         unit = "per 100 rows" if self.losses[0] == "cost" else "points"
@@ -178,26 +179,11 @@ class GuardReport:
             }
         )
 
-    def __str__(self) -> str:
-        """Render for a terminal."""
-        parts = [self.sentence(), render_text(self._display())]
+    def sections(self) -> list[Section]:
+        """What was decided, the table of groups, and why groups lost their own classifiers."""
         sentences = [*self.reasons(), *self.notes]
-        return "\n\n".join([*parts, "\n".join(sentences)] if sentences else parts)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_html(self.sentence(), self._display(), *self.reasons(), *self.notes)
-
-
-def robust_in_words(table: pd.DataFrame, serves: NDArray[np.intp]) -> list[str]:
-    """Say how strong a shift of the population would have to be to turn "not worse" round, where it is shown."""
-    return [
-        f"Group {g} stays no worse off than with the pooled classifier as long as rows that its own classifier loses "
-        f"do not become {radius:.2f} times as frequent, compared with rows that it wins."
-        for g, radius in enumerate(table["robust_radius"])
-        if serves[g] == g and radius > 1
-    ]
+        told = [Section(sentences=sentences)] if sentences else []
+        return [Section(sentences=[self.sentence()]), Section(table=self.display()), *told]
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:
@@ -274,7 +260,7 @@ def choose_servers(
     n_groups = len(rows.own)
     own = np.arange(n_groups)
     checks = check_servers(rows, losses, own, margin)
-    against_pooled = rows.compare(losses[0], [(g, g, n_groups) for g in range(n_groups)])
+    against_pooled = _against(rows, losses[0], own, n_groups)
     optimism = _owed_to_search(rows, against_pooled)
     p_better = against_pooled.p_within(-optimism)
     if kind == "proof":
@@ -290,49 +276,72 @@ def choose_servers(
         serves = np.array(
             [_repair_envy(rows, losses, g, int(serves[g]), level, margin) for g in range(n_groups)], np.intp
         )
-    harm = _certificates(rows, losses[0], serves, kind, level, margin, optimism)
-    table = _table(rows, losses[0], serves, against_pooled, harm, level, optimism)
-    table["reason"] = [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own]
-    names = tuple(loss.name for loss in losses)
-    tables = PlainTable.of(table), PlainTable.of(checks)
-    notes = [*_notes(rows, serves), *(robust_in_words(table, serves) if kind == "proof" else [])]
+    low, high = against_pooled.gain_limits(level / 2)
+    figures = rows.losses_by_group(losses[0], _right(rows, own), rows.right[:, n_groups], rows.group, n_groups)
+    harm = _certificates(_against(rows, losses[0], serves, n_groups), serves, kind, level, margin, optimism)
+    table = pd.DataFrame(
+        {
+            "rows": figures["n"],
+            "own_loss": figures["own_loss"] + optimism,
+            "pooled_loss": figures["rival_loss"],
+            "gain": against_pooled.gain - optimism,
+            "low": low - optimism,
+            "high": high - optimism,
+            "own_worse": against_pooled.own_worse,
+            "own_better": against_pooled.own_better,
+            "p_worse": against_pooled.p_beyond(0.0),
+            "p_better": p_better,
+            "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
+            "excluded_harm": harm,
+            # Rows that the search has seen say too much.
+            "robust_radius": against_pooled.robust_radius(level / n_groups) if rows.honest_share == 1 else np.nan,
+            "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
+            "reason": [_reason(checks[checks["group"] == g], kind, int(serves[g]), n_groups) for g in own],
+        },
+        index=pd.RangeIndex(n_groups, name="group"),
+    )
+    notes = list(_rising_rates(rows, serves))
+    if kind == "proof":
+        notes += [
+            f"Group {g} stays no worse off than with the pooled classifier as long as rows that its own classifier "
+            f"loses do not become {radius:.2f} times as frequent, compared with rows that it wins."
+            for g, radius in enumerate(table["robust_radius"])
+            if serves[g] == g and radius > 1
+        ]
+    names, tables = tuple(loss.name for loss in losses), (PlainTable.of(table), PlainTable.of(checks))
     return GuardReport(kind, level, margin, serves, *tables, names, cross_fitted, tuple(notes))
 
 
-def _parts(rows: ComparedRows) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
-    """Names of the parts of every group, and the part of each row: first everybody, then declared subgroups."""
-    yield [ALL_ROWS], np.zeros(len(rows.group), np.int64)
-    if rows.attributes is not None and len(rows.attributes):
-        yield from NamedGroups.of(rows.attributes, len(rows.group)).cells(depth=1)
+def _right(rows: ComparedRows, serves: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether the classifier that serves a row is right on it, if `serves` says which one serves each group, (n,)."""
+    return rows.right[np.arange(len(rows.group)), serves[rows.group]]
+
+
+def _against(rows: ComparedRows, loss: Loss, serves: NDArray[np.intp], rival: int) -> Differences:
+    """Compare the classifier that would serve each group with a rival, one question for each group."""
+    return rows.harm(loss, _right(rows, serves), rows.right[:, rival]).by_group(rows.group, len(serves))
 
 
 def check_servers(rows: ComparedRows, losses: Sequence[Loss], serves: NDArray[np.intp], margin: float) -> pd.DataFrame:
     """Compare the classifier that would serve each group with the pooled one, for every loss and part of the group."""
-    every, pooled = np.arange(len(rows.group)), len(rows.own)
-    right, pooled_right = rows.right[every, serves[rows.group]], rows.right[:, pooled]
+    right, pooled_right = _right(rows, serves), rows.right[:, len(rows.own)]
+    divided = [([ALL_ROWS], np.zeros(len(rows.group), np.int64))]
+    if rows.attributes is not None and len(rows.attributes):
+        divided += NamedGroups.of(rows.attributes, len(rows.group)).divisions(depth=1)
     tables = []
     for loss in losses:
-        units = LossUnits.of(rows, loss)
-        for names, part in _parts(rows):
-            cell = rows.group * len(names) + part
+        harm = rows.harm(loss, right, pooled_right)
+        for names, part in divided:
             # Parts without any row are left out: nothing can be said about them, and most do not exist.
-            present, cell = np.unique(cell, return_inverse=True)
-            order = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(present)))[:-1])
-            members = order if len(present) else []
-            found = units.differences([units.tally(m, right[m], pooled_right[m]) for m in members])
+            present, cell = np.unique(rows.group * len(names) + part, return_inverse=True)
+            differences = harm.by_group(cell, len(present))
+            figures = rows.losses_by_group(loss, right, pooled_right, cell, len(present))
+            figures.insert(0, "group", present // len(names))
+            figures.insert(1, "part", [names[i] for i in present % len(names)])
+            figures.insert(2, "loss", loss.name)
             tables.append(
-                pd.DataFrame(
-                    {
-                        "group": present // len(names),
-                        "part": [names[i] for i in present % len(names)],
-                        "loss": loss.name,
-                        "rows": [int((units.size[m] > 0).sum()) for m in members],
-                        "own_loss": mean_loss(rows, loss, ~right, cell, len(present)),
-                        "pooled_loss": mean_loss(rows, loss, ~pooled_right, cell, len(present)),
-                        "gain": found.gain,
-                        "p_better": found.p_within(margin),
-                        "p_worse": found.p_beyond(margin),
-                    }
+                figures.rename(columns={"n": "rows", "rival_loss": "pooled_loss"}).assign(
+                    gain=differences.gain, p_better=differences.p_within(margin), p_worse=differences.p_beyond(margin)
                 )
             )
     return pd.concat(tables, ignore_index=True)
@@ -394,18 +403,18 @@ def p_of_log_loss(rows: ComparedRows) -> NDArray[np.float64]:
     return p
 
 
-def _notes(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
+def _rising_rates(rows: ComparedRows, serves: NDArray[np.intp]) -> Iterator[str]:
     """Name groups whose false positive or false negative rate rises by more than a point."""
     if rows.positive is None:
         return
     n_groups = len(serves)
     for loss in (Loss("fpr"), Loss("fnr")):
-        rates = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
-        for g, server in enumerate(serves.tolist()):
-            own, pooled = rates[server][g], rates[n_groups][g]
+        rights = (_right(rows, serves), rows.right[:, n_groups])
+        rates = zip(*(rows.mean_loss(loss, right, rows.group, n_groups) for right in rights), strict=True)
+        for group, (own, pooled) in enumerate(rates):
             if own - pooled > _NOTED_RISE:
                 change = f"from {percent(pooled)} to {percent(own)}"
-                yield f"Group {g}: the {loss.title} rises {change}, with the classifier that serves it."
+                yield f"Group {group}: the {loss.title} rises {change}, with the classifier that serves it."
 
 
 def _repair_envy(
@@ -419,10 +428,12 @@ def _repair_envy(
     """
     n_groups = len(rows.own)
     share = level / n_groups / max(n_groups - 1, 1)
-    rivals = [rival for rival in range(n_groups) if rival != group]
-    found = rows.compare(losses[0], [(group, rival, served_by) for rival in rivals])
-    p_better = found.p_within(-_owed_to_search(rows, found))
-    better = [(found.harm[i], rival) for i, rival in enumerate(rivals) if p_better[i] <= share]
+    better = []
+    for rival in range(n_groups):
+        if rival != group:
+            difference = _against(rows, losses[0], np.full(n_groups, rival), served_by).take(np.array([group]))
+            if difference.p_within(-_owed_to_search(rows, difference))[0] <= share:
+                better.append((difference.harm[0], rival))
     for _, rival in sorted(better):
         checks = check_servers(rows, losses, np.full(n_groups, rival), margin)
         if (checks["p_better"][checks["group"] == group] <= share).all():
@@ -431,66 +442,30 @@ def _repair_envy(
 
 
 def _certificates(
-    rows: ComparedRows,
-    loss: Loss,
+    against_pooled: Differences,
     serves: NDArray[np.intp],
     kind: GuardKind,
     level: float,
     margin: float,
     optimism: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Harm against the pooled classifier that the rows of each group exclude, for all groups together at `level`."""
+    """Harm of who serves each group that its rows exclude, for all groups together at `level`."""
     n_groups = len(serves)
     own = np.arange(n_groups)
-    found = rows.compare(loss, [(g, int(s), n_groups) for g, s in enumerate(serves)])
     share = level / n_groups
     if kind == "proof":
         # Limits that agree with Holm's method (Strassburger and Bretz 2008): the margin for groups that passed, and
         # less only where all groups did, because nothing of the level is left before.
-        harm = np.minimum(found.upper(share), margin) if (serves == own).all() else np.full(n_groups, margin)
+        all_passed = bool((serves == own).all())
+        harm = np.minimum(against_pooled.upper(share), margin) if all_passed else np.full(n_groups, margin)
         return np.where(serves == n_groups, 0.0, harm)
     # The same rows have chosen the classifier. Each group's share of the level is therefore divided in advance among
     # all that could have been chosen: one half for its own classifier, which is chosen most often, the rest for rivals.
     shares = np.where(serves == own, share / 2 if n_groups > 1 else share, share / 2 / max(n_groups - 1, 1))
     # The pooled classifier harms nobody compared with itself, which needs no limit.
     harm, kept = np.zeros(n_groups), np.flatnonzero(serves < n_groups)
-    harm[kept] = np.minimum(found.take(kept).upper(shares[kept]) + optimism[kept], loss.worst)
+    harm[kept] = np.minimum(against_pooled.take(kept).upper(shares[kept]) + optimism[kept], against_pooled.worst)
     return harm
-
-
-def _table(
-    rows: ComparedRows,
-    loss: Loss,
-    serves: NDArray[np.intp],
-    found: Differences,
-    harm: NDArray[np.float64],
-    level: float,
-    optimism: NDArray[np.float64],
-) -> pd.DataFrame:
-    n_groups = len(serves)
-    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
-    losses = [mean_loss(rows, loss, ~rows.right[:, j], rows.group, n_groups) for j in range(n_groups + 1)]
-    low, high = found.gain_limits(level / 2)
-    return pd.DataFrame(
-        {
-            "rows": np.bincount(rows.group[counted], minlength=n_groups),
-            "own_loss": np.array([losses[g][g] for g in range(n_groups)]) + optimism,
-            "pooled_loss": losses[-1],
-            "gain": found.gain - optimism,
-            "low": low - optimism,
-            "high": high - optimism,
-            "own_worse": found.own_worse,
-            "own_better": found.own_better,
-            "p_worse": found.p_beyond(0.0),
-            "p_better": found.p_within(-optimism),
-            "served_by": [server_in_words(k, int(s), n_groups) for k, s in enumerate(serves)],
-            "excluded_harm": harm,
-            # Rows that the search has seen say too much.
-            "robust_radius": found.robust_radius(level / n_groups) if rows.honest_share == 1 else np.nan,
-            "certificate": [certificate_in_words(h, int(s) == n_groups) for h, s in zip(harm, serves, strict=True)],
-        },
-        index=pd.RangeIndex(n_groups, name="group"),
-    )
 
 
 def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int) -> str:

@@ -167,6 +167,11 @@ def level_in_words(loss: str, value: float) -> str:
     return f"{100 * value:.2f}" if loss == "cost" else percent(value)
 
 
+def short_unit(loss: str) -> str:
+    """Unit of 100 times a loss, in a table or a short sentence."""
+    return "per 100 rows" if loss == "cost" else "points"
+
+
 def in_points(margin: float) -> str:
     """Write a margin with its unit.
 
@@ -176,3 +181,20 @@ def in_points(margin: float) -> str:
     ('1 percentage point', '2.5 percentage points')
     """
     return f"{100 * margin:g} percentage point{'' if 100 * margin == 1 else 's'}"
+
+
+SMALL_LOSS = 0.01
+"""A loss up to this size, one percentage point, does not stand in the way of a recommendation."""
+
+
+def tolerated(loss: LossName, margin: float) -> float:
+    """Loss that a recommendation tolerates: one percentage point or the margin, whichever is larger.
+
+    A cost has no natural size, so that nothing beyond the margin is tolerated of it.
+
+    Examples
+    --------
+    >>> tolerated("error", 0.0), tolerated("error", 0.02), tolerated("cost", 0.0)
+    (0.01, 0.02, 0.0)
+    """
+    return margin if loss == "cost" else max(margin, SMALL_LOSS)

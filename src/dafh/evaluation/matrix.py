@@ -8,7 +8,6 @@ An empty group has no error rates (NaN), hence no gain, no envy and no violation
 nothing to compare (a single group cannot envy), the envy gaps are 0.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,24 +189,13 @@ class PreferenceMatrix:
     @property
     def max_envy_gap(self) -> float:
         """Largest envy gap; the paper calls it "min envy". It counts a group's own classifier: it is 0 at least."""
-        return max(_extreme(self.envy_gaps, np.max), 0.0)
-
-    @property
-    def min_envy_gap(self) -> float:
-        """Smallest envy gap: negative if another group's classifier is better for some group."""
-        return _extreme(self.envy_gaps, np.min)
+        return float(np.nanmax(self.envy_gaps, initial=0.0))
 
     @property
     def disparity_change(self) -> float:
         """Largest difference in accuracy between groups with own classifiers, minus the same with the pooled one."""
         own, pooled = self.own_errors, self.errors[:, -1]
         return float(np.nanmax(own) - np.nanmin(own) - (np.nanmax(pooled) - np.nanmin(pooled)))
-
-
-def _extreme(gaps: NDArray[np.float64], function: Callable[[NDArray[np.float64]], float]) -> float:
-    # Not nanmax: it warns and returns NaN where no gap is known.
-    known = gaps[~np.isnan(gaps)]
-    return float(function(known)) if known.size else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +51,7 @@ class NamedGroups:
         """The same of some of the rows."""
         return NamedGroups([replace(one, codes=one.codes[chosen]) for one in self.attributes])
 
-    def cells(self, depth: int) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
+    def divisions(self, depth: int) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
         """Names of the groups that up to `depth` attributes define together, and the number of each row's group.
 
         One pair for each combination of attributes. Only groups that have rows are named.
@@ -61,29 +61,10 @@ class NamedGroups:
         if math.prod(widest) > 2**60:
             raise InputError(f"{depth} attributes have too many combinations to be intersected: lower depth.")
         for size in range(1, depth + 1):
-            yield from map(_cells, itertools.combinations(self.attributes, size))
-
-    def tabulate(self, outcome: NDArray[np.intp], n_outcomes: int, weight: NDArray[Any], depth: int) -> "Tabulation":
-        """Sum weights of every named group and outcome; groups without weight are left out."""
-        names, totals = [], []
-        for some, cell in self.cells(depth):
-            total = np.bincount(cell * n_outcomes + outcome, weight, minlength=len(some) * n_outcomes)
-            total = total.reshape(-1, n_outcomes)
-            kept = np.flatnonzero(total.sum(axis=1) > 0)
-            names += [some[i] for i in kept]
-            totals.append(total[kept])
-        return Tabulation(names, np.concatenate(totals))
+            yield from map(_intersected, itertools.combinations(self.attributes, size))
 
 
-class Tabulation(NamedTuple):
-    """Named groups with what falls to each outcome."""
-
-    names: list[str]
-    total: NDArray[Any]
-    """Weight of each group and outcome, (groups, outcomes)."""
-
-
-def _cells(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.int64]]:
+def _intersected(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.int64]]:
     shape = [len(attribute.names) for attribute in chosen]
     cell = chosen[0].codes.astype(np.int64)
     for attribute in chosen[1:]:

@@ -7,117 +7,111 @@ without a question: totals, levels with the pooled classifier, and how often eac
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.compared import ComparedRows, LossUnits, mean_loss
-from dafh.evaluation.losses import Loss
+from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.losses import Loss, tolerated
 from dafh.evaluation.named_groups import NamedGroups
+from dafh.exceptions import InputError
 from dafh.stats import Differences, holm, rows_needed
+from dafh.text import shown
+from dafh.validation import is_real
 
-COLUMNS = (
+COLUMNS = [
     "group", "loss", "kind", "rival", "n", "own_loss", "rival_loss", "gap", "low", "high", "own_worse", "own_better",
     "robust_radius", "p", "p_corrected", "verdict", "rows_needed",
-)  # fmt: skip
+]  # fmt: skip
 """Columns of every table of questions; `AuditResult.to_frame` says what they mean."""
+ALL_ROWS = "all rows"
+Division = tuple[list[str], NDArray[np.integer]]
+"""Names of groups, and the number of each row's group among them."""
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """Questions about one loss, with what the rows say, before they are answered."""
-
-    table: pd.DataFrame
-    """Group, loss, kind, rival, n, own_loss and rival_loss."""
-    differences: Differences
-    same: NDArray[np.bool_]
-    """Questions that compare a classifier with itself, which cannot do harm."""
+def check_options(level: float, margin: float = 0.0) -> None:
+    """Refuse what cannot be an error probability, or a tolerated harm."""
+    if not is_real(level) or not 0 < level < 0.5:
+        raise InputError(f"level must lie between 0 and 0.5, got {shown(level)}: 0.05 accepts one error in twenty.")
+    if not is_real(margin) or not 0 <= margin < 1:
+        raise InputError(f"margin must be at least 0 and below 1, got {shown(margin)}: 0.01 is one percentage point.")
 
 
-def ask_groups(rows: ComparedRows, loss: Loss, labels: Sequence[object], rivals: Sequence[object]) -> Asked:
+def ask_groups(
+    rows: ComparedRows, loss: Loss, labels: Sequence[object], rivals: Sequence[object], level: float, margin: float
+) -> pd.DataFrame:
     """Compare every group's classifier with the pooled one, then with every other classifier."""
-    pooled, n_groups = rows.right.shape[1] - 1, len(rows.own)
+    pooled, n_groups, own_right = rows.right.shape[1] - 1, len(rows.own), rows.own_right
     pairs = [(g, r) for g in range(n_groups) for r in [pooled, *range(pooled)] if r == pooled or r != rows.own[g]]
     group, rival = np.array(pairs).T
-    mine = rows.own[group]
-    losses = np.column_stack([mean_loss(rows, loss, ~right, rows.group, n_groups) for right in rows.right.T])
-    counted = loss.stakes(rows.positive, len(rows.group))[1] & (rows.weight > 0)
-    n_rows = np.bincount(rows.group[counted], minlength=n_groups)
-    table = pd.DataFrame(
-        {
-            "group": [labels[g] for g in group],
-            "loss": loss.name,
-            "kind": np.where(rival == pooled, "rationality", "envy"),
-            "rival": [rivals[r] for r in rival],
-            "n": n_rows[group],
-            "own_loss": losses[group, mine],
-            "rival_loss": losses[group, rival],
-        }
+    # Every classifier as the rival of all groups at once: rival by rival, group by group.
+    against = [rows.harm(loss, own_right, right).by_group(rows.group, n_groups) for right in rows.right.T]
+    figures = pd.concat([rows.losses_by_group(loss, own_right, right, rows.group, n_groups) for right in rows.right.T])
+    asked = rival * n_groups + group
+    table = figures.iloc[asked].assign(
+        group=[labels[g] for g in group],
+        loss=loss.name,
+        kind=np.where(rival == pooled, "rationality", "envy"),
+        rival=[rivals[r] for r in rival],
     )
-    found = rows.compare(loss, list(zip(group.tolist(), mine.tolist(), rival.tolist(), strict=True)))
-    return Asked(table, found, (mine == rival) & (n_rows[group] > 0))
+    differences = Differences.joined(against, against[0].worst, against[0].largest).take(asked)
+    is_same = (rows.own[group] == rival) & (table["n"].to_numpy() > 0)
+    answered = _tested(table.reset_index(drop=True), differences, is_same, level, margin)
+    p_small_loss = against[pooled].p_within(tolerated(loss.name, margin))
+    return answered.assign(p_small_loss=np.where(rival == pooled, p_small_loss[group], np.nan))
 
 
-def ask_named_groups(rows: ComparedRows, loss: Loss, groups: NamedGroups, depth: int) -> Asked:
+def ask_named_groups(
+    rows: ComparedRows, loss: Loss, groups: NamedGroups, depth: int, level: float, margin: float
+) -> pd.DataFrame:
     """Compare, on every named group, the classifiers that serve its rows with the pooled one."""
-    units = LossUnits.of(rows, loss)
-    own_wrong, rival_wrong = ~rows.own_right, ~rows.right[:, -1]
-    # One number per row says all that is needed of it: what is at stake, and who is wrong. One pass over the rows then
-    # counts all named groups of a combination, however many there are.
-    kinds, kind = np.unique(units.stake + 1j * units.size, return_inverse=True)
-    table = groups.tabulate(4 * kind + 2 * own_wrong + rival_wrong, 4 * len(kinds), (units.size > 0) * 1.0, depth)
-    stake, size = np.repeat(kinds.real, 4), np.repeat(kinds.imag, 4)
-    wrong = [np.tile(column, len(kinds)) for column in ([0, 0, 1, 1], [0, 1, 0, 1])]
-    found = Differences(stake * (wrong[0] - wrong[1]), size, table.total, loss.worst, units.largest)
-    own, rival = (table.total @ (stake * side) / found.total for side in wrong)
-    if rows.person is not None:
-        found = _by_person(rows, units, groups, depth, table.names)
-    asked = pd.DataFrame(
-        {
-            "group": table.names,
-            "loss": loss.name,
-            "kind": "rationality",
-            "rival": "pooled",
-            "n": table.total.sum(axis=1).astype(np.int64),
-            "own_loss": own,
-            "rival_loss": rival,
-        }
-    )
+    own_right, pooled_right = rows.own_right, rows.right[:, -1]
+    harm = rows.harm(loss, own_right, pooled_right)
+    tables, differences = [], []
+    for names, group in groups.divisions(depth):
+        figures = rows.losses_by_group(loss, own_right, pooled_right, group, len(names))
+        tables.append(figures.assign(group=names, loss=loss.name, kind="rationality", rival="pooled"))
+        differences.append(harm.by_group(group, len(names)))
+    table = pd.concat(tables, ignore_index=True)
+    counted = np.flatnonzero(table["n"] > 0)
+    every = Differences.joined(differences, harm.worst, harm.largest).take(counted)
     # Only where the pooled classifier serves all groups is nobody compared. A named group whose rows *here* all fall
     # into groups that it serves may have rows elsewhere that do not.
     unchanged = bool((rows.own == rows.right.shape[1] - 1).all())
-    return Asked(asked, found, np.full(len(asked), unchanged))
+    return _tested(table.iloc[counted].reset_index(drop=True), every, np.full(len(counted), unchanged), level, margin)
 
 
-def _by_person(
-    rows: ComparedRows, units: LossUnits, groups: NamedGroups, depth: int, wanted: Sequence[str]
-) -> Differences:
-    """Differences of named groups where a unit is a person: the rows a person has in the group count together."""
-    own_right, found = rows.own_right, {}
-    for names, cell in groups.cells(depth):
-        order = np.argsort(cell, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(cell, minlength=len(names)))[:-1])
-        for name, members in zip(names, parts, strict=True):
-            found[name] = units.tally(members, own_right[members], rows.right[members, -1])
-    return units.differences([found[name] for name in wanted])
+def _tested(
+    table: pd.DataFrame, differences: Differences, is_same: NDArray[np.bool_], level: float, margin: float
+) -> pd.DataFrame:
+    """Add test and interval to questions; `is_same` are those that compare a classifier with itself."""
+    # Intersections of many attributes are thousands of small groups with the same few counts. Each is tested once: for
+    # 12 attributes of 40 values each (106,000 groups) an audit took 103 s, and takes 5.
+    distinct, position = differences.distinct()
+    low, high = distinct.gain_limits(level / 2)
+    return table.assign(
+        gap=differences.gain,
+        low=np.where(is_same, 0.0, low[position]),
+        high=np.where(is_same, 0.0, high[position]),
+        own_worse=differences.own_worse.astype(np.int64),
+        own_better=differences.own_better.astype(np.int64),
+        robust_radius=differences.robust_radius(level),
+        p=distinct.p_beyond(margin)[position],
+        p_within=distinct.p_within(margin)[position],
+        p_no_gain=distinct.p_within(0.0)[position],
+        spread=differences.spread,
+        is_same=is_same,
+        is_tested=(differences.total > 0) & ~is_same,
+    )
 
 
-def compose(rows: ComparedRows, groups: NamedGroups, labels: Sequence[object]) -> pd.DataFrame:
-    """For each value of each attribute: the weight of its rows, and the share of them in each group."""
-    table = groups.tabulate(rows.group, len(labels), rows.weight, depth=1)
-    frame = pd.DataFrame({"named_group": table.names, "weight": table.total.sum(axis=1)})
-    shares = table.total / table.total.sum(axis=1, keepdims=True)
-    return frame.join(pd.DataFrame(shares, columns=[f"in_{label}" for label in labels]))
-
-
-def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int) -> pd.DataFrame:
-    """Answer all questions of one family: test, interval, verdict and rows needed.
+def answer(asked: Sequence[pd.DataFrame], level: float, margin: float, n_families: int) -> pd.DataFrame:
+    """Answer all questions of one family: corrected p-value, verdict and rows needed.
 
     Parameters
     ----------
-    asked : sequence of Asked
+    asked : sequence of data frames
         One for each loss.
     level : float
         Probability of any wrong "violated" in all families together, and of any wrong "satisfied".
@@ -127,119 +121,111 @@ def answer(asked: Sequence[Asked], level: float, margin: float, n_families: int)
         Families that share the level. Learned and named groups get one half each, because in one family hundreds of
         named groups would leave nothing for the few that the model has learned.
     """
-    tables = [_with_tests(one, level, margin) for one in asked]
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat(asked, ignore_index=True)
     # Questions that cannot do harm, and groups without rows, make the correction no stricter for the others.
-    tested = table["tested"].to_numpy(bool)
+    tested = table["is_tested"].to_numpy(bool)
     corrected, within = np.ones(len(table)), np.ones(len(table))
     corrected[tested] = np.minimum(holm(table["p"][tested]) * n_families, 1.0)
     within[tested] = np.minimum(holm(table["p_within"][tested]) * n_families, 1.0)
     # The interval, which is for one question only but has two sides, must agree: nobody should read "satisfied" beside
     # an interval that includes harm.
     violated = tested & (corrected <= level) & (table["high"] < -margin)
-    satisfied = table["same"] | (tested & (within <= level) & (table["low"] >= -margin))
+    satisfied = table["is_same"] | (tested & (within <= level) & (table["low"] >= -margin))
     # More rows decide a question either way: no harm beyond the margin if the gap stays as it is, or harm.
     share = min(level / n_families / max(int(tested.sum()), 1), level / 2)
     needed = rows_needed(table["gap"] + margin, table["spread"], level=share)
-    answered = table.assign(
+    return table.assign(
         p_corrected=corrected,
         verdict=np.select([violated, satisfied], ["violated", "satisfied"], "undecided"),
         rows_needed=np.where(tested & ~violated & ~satisfied, needed, np.nan),
     )
-    return answered[list(COLUMNS)]
 
 
-def _with_tests(asked: Asked, level: float, margin: float) -> pd.DataFrame:
-    """Add test and interval to the questions about one loss."""
-    found, same = asked.differences, asked.same
-    # Intersections of many attributes are thousands of small groups with the same few counts. Each is tested once: for
-    # 12 attributes of 40 values each (106,000 groups) an audit took 103 s, and takes 5.
-    distinct, place = found.distinct()
-    low, high = distinct.gain_limits(level / 2)
-    return asked.table.assign(
-        gap=found.gain,
-        low=np.where(same, 0.0, low[place]),
-        high=np.where(same, 0.0, high[place]),
-        own_worse=found.own_worse.astype(np.int64),
-        own_better=found.own_better.astype(np.int64),
-        robust_radius=found.robust_radius(level),
-        p=distinct.p_beyond(margin)[place],
-        p_within=distinct.p_within(margin)[place],
-        spread=found.spread,
-        same=same,
-        tested=(found.total > 0) & ~same,
-    )
+def compose(rows: ComparedRows, groups: NamedGroups, labels: Sequence[object]) -> pd.DataFrame:
+    """For each value of each attribute: the weight of its rows, and the share of them in each group."""
+    tables = []
+    for names, group in groups.divisions(depth=1):
+        cell = group * len(labels) + rows.group
+        weight = np.bincount(cell, rows.weight, minlength=len(names) * len(labels)).reshape(len(names), -1)
+        total = weight.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            shares = pd.DataFrame(weight / total[:, None], columns=[f"in_{label}" for label in labels])
+        tables.append(pd.DataFrame({"named_group": names, "weight": total}).join(shares)[total > 0])
+    return pd.concat(tables, ignore_index=True)
 
 
-ALL_ROWS = "all rows"
+def divisions(rows: ComparedRows, labels: Sequence[object], named: NamedGroups | None) -> list[Division]:
+    """All rows in one, then by group, then by each attribute."""
+    everybody: Division = ([ALL_ROWS], np.zeros(len(rows.group), np.int64))
+    learned: Division = ([str(label) for label in labels], rows.group)
+    return [everybody, learned, *(() if named is None else named.divisions(depth=1))]
 
 
-def decision_rates(rows: ComparedRows, labels: Sequence[object], named: NamedGroups | None) -> pd.DataFrame | None:
-    """One row for all rows together, each group and each value of an attribute; None without two classes.
+def decision_rates(rows: ComparedRows, divided: Sequence[Division]) -> pd.DataFrame | None:
+    """One row for each group of each division of the rows; None without two classes.
 
     Columns: group, rows, and flagged, fpr and fnr, each followed by the same with the pooled classifier.
     """
     if rows.positive is None:
         return None
-    parts = [([ALL_ROWS], np.zeros(len(rows.group), np.int64)), ([str(label) for label in labels], rows.group)]
-    parts += [] if named is None else list(named.cells(depth=1))
-    return pd.concat([_rates(rows, names, cell) for names, cell in parts], ignore_index=True)
-
-
-def _rates(rows: ComparedRows, names: list[str], cell: NDArray[np.integer]) -> pd.DataFrame:
-    flagged = rows.flagged
-    assert flagged is not None
-    every = np.arange(len(cell))
-    own = rows.own[rows.group]
-    total = np.bincount(cell, rows.weight, minlength=len(names))
-    columns: dict[str, object] = {"group": names, "rows": np.bincount(cell[rows.weight > 0], minlength=len(names))}
-    with np.errstate(invalid="ignore"):
-        for name, chosen in (("flagged", flagged[every, own]), ("flagged_pooled", flagged[:, -1])):
-            columns[name] = np.bincount(cell, rows.weight * chosen, minlength=len(names)) / total
-    for kind in ("fpr", "fnr"):
-        columns[kind] = mean_loss(rows, Loss(kind), ~rows.own_right, cell, len(names))
-        columns[f"{kind}_pooled"] = mean_loss(rows, Loss(kind), ~rows.right[:, -1], cell, len(names))
-    return pd.DataFrame(columns)
+    tables = []
+    for names, group in divided:
+        n_groups = len(names)
+        total = np.bincount(group, rows.weight, minlength=n_groups)
+        columns: dict[str, object] = {"group": names, "rows": np.bincount(group[rows.weight > 0], minlength=n_groups)}
+        for side, right in (("", rows.own_right), ("_pooled", rows.right[:, -1])):
+            # Who is right about a positive row, or wrong about another one, predicts the positive class.
+            flagged = np.bincount(group, rows.weight * (right == rows.positive), minlength=n_groups)
+            with np.errstate(invalid="ignore"):
+                columns[f"flagged{side}"] = flagged / total
+            for kind in ("fpr", "fnr"):
+                columns[f"{kind}{side}"] = rows.mean_loss(Loss(kind), right, group, n_groups)
+        tables.append(pd.DataFrame(columns))
+    names = [f"{rate}{side}" for rate in ("flagged", "fpr", "fnr") for side in ("", "_pooled")]
+    return pd.concat(tables, ignore_index=True)[["group", "rows", *names]]
 
 
 def total_losses(rows: ComparedRows, losses: Sequence[Loss], level: float) -> pd.DataFrame:
     """One row per loss, over all rows: own_loss, pooled_loss, gain with its interval low to high, and p of no gain."""
-    every, everybody = np.arange(len(rows.group)), np.zeros(len(rows.group), np.intp)
-    table = []
+    everybody, own_right, pooled_right = np.zeros(len(rows.group), np.intp), rows.own_right, rows.right[:, -1]
+    tables = []
     for loss in losses:
-        units = LossUnits.of(rows, loss)
-        found = units.differences([units.tally(every, rows.own_right, rows.right[:, -1])])
-        own, pooled = (mean_loss(rows, loss, ~right, everybody, 1)[0] for right in (rows.own_right, rows.right[:, -1]))
-        low, high = found.gain_limits(level / 2)
-        table.append((loss.name, own, pooled, found.gain[0], low[0], high[0], found.p_within(0.0)[0]))
-    return pd.DataFrame(table, columns=["loss", "own_loss", "pooled_loss", "gain", "low", "high", "p_no_gain"])
+        differences = rows.harm(loss, own_right, pooled_right).by_group(everybody, 1)
+        low, high = differences.gain_limits(level / 2)
+        tables.append(
+            rows.losses_by_group(loss, own_right, pooled_right, everybody, 1).assign(
+                loss=loss.name, gain=differences.gain, low=low, high=high, p_no_gain=differences.p_within(0.0)
+            )
+        )
+    table = pd.concat(tables, ignore_index=True).rename(columns={"rival_loss": "pooled_loss"})
+    return table[["loss", "own_loss", "pooled_loss", "gain", "low", "high", "p_no_gain"]]
 
 
-def pooled_levels(
-    rows: ComparedRows, loss: Loss, labels: Sequence[object], named: NamedGroups | None, level: float
-) -> pd.DataFrame:
-    """Loss with the pooled classifier for all rows, each group and each value of an attribute, with its limits.
+def pooled_levels(rows: ComparedRows, loss: Loss, divided: Sequence[Division], level: float) -> pd.DataFrame:
+    """Loss with the pooled classifier for each group of each division of the rows, with its limits.
 
-    Columns: group, rows, those that count for the loss, pooled_loss, low and high; lines as in `decision_rates`.
+    Columns: group, rows, those that count for the loss, pooled_loss, low and high.
     """
-    units = LossUnits.of(rows, loss)
-    parts = [([ALL_ROWS], np.zeros(len(rows.group), np.int64)), ([str(label) for label in labels], rows.group)]
-    parts += [] if named is None else list(named.cells(depth=1))
-    members = [np.flatnonzero(cell == k) for names, cell in parts for k in range(len(names))]
-    # Beside a rival that is never wrong, the harm is the loss.
-    right, never_wrong = rows.right[:, -1:], np.ones((len(rows.group), 1), bool)
-    found = units.differences([units.tally_all(m, right[m], never_wrong[m]) for m in members])
-    if loss.name == "cost":
-        low = found.lower(level / 2)
-    else:  # Of a share, the upper limit of the opposite is exact.
-        opposite = units.differences([units.tally_all(m, ~right[m], never_wrong[m]) for m in members])
-        low = 1 - opposite.upper(level / 2)
-    return pd.DataFrame(
-        {
-            "group": [name for names, _ in parts for name in names],
-            "rows": [int((units.size[m] > 0).sum()) for m in members],
-            "pooled_loss": np.concatenate([mean_loss(rows, loss, ~right[:, 0], cell, len(n)) for n, cell in parts]),
-            "low": low,
-            "high": found.upper(level / 2),
-        }
-    )
+    pooled_right = rows.right[:, -1]
+    harm, opposite = rows.harm(loss, pooled_right), rows.harm(loss, ~pooled_right)
+    tables = []
+    for names, group in divided:
+        n_groups = len(names)
+        differences = harm.by_group(group, n_groups)
+        if loss.name == "cost":
+            low = differences.lower(level / 2)
+        else:  # Of a share, the upper limit of the opposite is exact.
+            low = 1 - opposite.by_group(group, n_groups).upper(level / 2)
+        figures = rows.losses_by_group(loss, pooled_right, pooled_right, group, n_groups)
+        tables.append(
+            pd.DataFrame(
+                {
+                    "group": names,
+                    "rows": figures["n"],
+                    "pooled_loss": figures["own_loss"],
+                    "low": low,
+                    "high": differences.upper(level / 2),
+                }
+            )
+        )
+    return pd.concat(tables, ignore_index=True)

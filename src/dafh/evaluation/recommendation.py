@@ -16,10 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation.compared import ComparedRows
-from dafh.evaluation.losses import TITLES, Loss, LossName, in_points, level_in_words
+from dafh.evaluation.losses import TITLES, Loss, LossName, in_points, level_in_words, tolerated
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
-from dafh.evaluation.questions import Asked
 from dafh.stats import holm
 from dafh.text import listed, percent, plain, points
 
@@ -29,11 +27,10 @@ if TYPE_CHECKING:
 Kind = Literal["deploy", "deploy_with_checks", "deploy_some", "keep", "do_not_deploy", "unaudited"]
 Action = Literal["deploy", "keep", "pooled"]
 
-SMALL_LOSS = 0.01
-"""A loss up to this size, one percentage point, does not stand in the way of a recommendation."""
 SIGN_OF_LOSS = 0.2
-"""A named group is to be checked if the p-value of a loss is up to this. A smaller value overlooks more losses, and a
-larger one asks for more checks where nobody loses (`research.guarantees.recommendations`)."""
+"""A named group is to be checked if the p-value of a loss is up to this, a discovered one if the corrected p-value is.
+A smaller value overlooks more losses, and a larger one asks for more checks where nobody loses
+(`research.guarantees.recommendations`)."""
 STEEP_RISE = 0.05
 """A kind of error that gets more frequent by more than this is to be checked: less is often chance."""
 _KINDS_OF_ERROR: tuple[LossName, ...] = ("fpr", "fnr")
@@ -42,74 +39,48 @@ _ERRORS = {"fpr": "false positives", "fnr": "false negatives"}
 _MOST_NAMES = 3
 
 
-def tolerated(loss: LossName, margin: float) -> float:
-    """Loss that a recommendation tolerates: one percentage point or the margin, whichever is larger.
+def weigh(
+    answered: pd.DataFrame, is_changed: NDArray[np.bool_], labels: Sequence[object], level: float
+) -> pd.DataFrame:
+    """Which groups may be served by another classifier than the pooled one, and why.
 
-    A cost has no natural size, so that nothing beyond the margin is tolerated of it.
+    Of each group returned are its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`,
+    small if no loss is higher than tolerated; `p_no_gain`, small if the main loss, the first one asked about, is lower
+    than with the pooled classifier; and `supported`. Both p-values are corrected for the number of groups and losses
+    (Holm), each in a family of its own.
 
-    Examples
-    --------
-    >>> tolerated("error", 0.0), tolerated("error", 0.02), tolerated("cost", 0.0)
-    (0.01, 0.02, 0.0)
+    Three things are asked of a supported group: on the test rows its main loss is lower, or it is decided in the same
+    way; a loss of more than is tolerated is ruled out, in every loss; and it is not shown to lose. The probability that
+    any group is supported that loses more than is tolerated is at most `level`.
     """
-    return margin if loss == "cost" else max(margin, SMALL_LOSS)
-
-
-def weigh(rows: ComparedRows, asked: Sequence[Asked], labels: Sequence[object], margin: float) -> pd.DataFrame:
-    """Test for each group whether it loses more than is tolerated, and whether it gains.
-
-    `asked` has the questions about the groups, one entry for each loss, the main one first. Of each group returned are
-    its name; `changed`, whether another classifier than the pooled one serves it; `p_loss`, small if no loss is higher
-    than tolerated; and `p_no_gain`, small if the main loss is lower than with the pooled classifier. Both are corrected
-    for the number of groups and losses (Holm), each in a family of its own.
-    """
-    changed = rows.own != rows.right.shape[1] - 1
+    rational = answered[answered["kind"] == "rationality"]
+    # One line for each loss, one column for each group.
+    gap, n_rows, n_worse, n_better, p_small_loss, p_no_gain = (
+        rational[name].to_numpy(np.float64).reshape(-1, len(labels))
+        for name in ("gap", "n", "own_worse", "own_better", "p_small_loss", "p_no_gain")
+    )
+    is_harmed = (rational["verdict"] == "violated").to_numpy().reshape(-1, len(labels)).any(axis=0)
+    is_alike = (n_worse + n_better).sum(axis=0) == 0
     # The tests of the audit are at the margin and share the level with envy and with named groups. These have another
     # bound, and there are few of them: a recommendation must not get weaker with every attribute tested.
-    about = [one.differences.take(np.flatnonzero(one.table["kind"] == "rationality")) for one in asked]
-    bounds = [tolerated(one.table["loss"].iloc[0], margin) for one in asked]
-    p_loss = [
-        np.where(changed & (each.total > 0), each.p_within(bound), np.nan)
-        for each, bound in zip(about, bounds, strict=True)
-    ]
-    p_no_gain = np.where(changed & (about[0].total > 0), about[0].p_within(0.0), np.nan)
+    can_be_tested = is_changed & (n_rows > 0)
+    p_loss = _corrected(p_small_loss, can_be_tested).max(axis=0)
     return pd.DataFrame(
         {
             "group": [str(label) for label in labels],
-            "changed": changed,
-            "p_loss": _corrected(np.stack(p_loss)).max(axis=0),
-            "p_no_gain": _corrected(p_no_gain),
+            "changed": is_changed,
+            "p_loss": p_loss,
+            "p_no_gain": _corrected(p_no_gain[0], can_be_tested[0]),
+            "supported": is_changed & (p_loss <= level) & ((gap[0] > 0) | is_alike) & ~is_harmed,
         }
     )
 
 
-def _corrected(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _corrected(p: NDArray[np.float64], tested: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Holm's correction of all tests that could be made; 1 for the others."""
     corrected = np.ones(p.shape)
-    tested = ~np.isnan(p)
     corrected[tested] = holm(p[tested])
     return corrected
-
-
-def supported(questions: pd.DataFrame, evidence: pd.DataFrame, level: float) -> NDArray[np.bool_]:
-    """Groups that may be served by another classifier than the pooled one, (G,).
-
-    Three things are asked of a group: on the test rows its main loss is lower, or it is decided in the same way; a loss
-    of more than is tolerated is ruled out, in every loss; and it is not shown to lose. The probability that any group
-    is chosen that loses more than is tolerated is at most `level`.
-    """
-    rational = questions[questions["kind"] == "rationality"]
-    rational = rational.assign(
-        group=rational["group"].astype(str), differ=rational["own_worse"] + rational["own_better"]
-    )
-    by_group = rational.groupby("group", sort=False)
-    alike = (by_group["differ"].sum() == 0).to_numpy(bool)
-    better = by_group["gap"].first().to_numpy(np.float64) > 0  # The first question is about the main loss.
-    harmed = rational.loc[rational["verdict"] == "violated", "group"]
-    bounded = (evidence["p_loss"] <= level).to_numpy(bool)
-    return (
-        evidence["changed"].to_numpy(bool) & bounded & (better | alike) & ~evidence["group"].isin(harmed).to_numpy(bool)
-    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +98,7 @@ class GroupAdvice:
 
 @dataclass(frozen=True)
 class NamedLoss:
-    """A named group that is shown to lose, or that shows signs of it."""
+    """A named or discovered group that is shown to lose, or that shows signs of it."""
 
     group: str
     loss: LossName
@@ -151,8 +122,8 @@ class Recommendation:
 
     - ``"deploy"``: all groups that have another classifier than the pooled one gain on the test rows, and for all of
       them a loss of more than one percentage point (or the margin, if that is larger) is ruled out;
-    - ``"deploy_with_checks"``: the same, but a named group shows signs of a loss, and for it one beyond that point is
-      not ruled out; or a kind of error gets much more frequent;
+    - ``"deploy_with_checks"``: the same, but a named or discovered group shows signs of a loss, and for it one beyond
+      that point is not ruled out; or a kind of error gets much more frequent;
     - ``"deploy_some"``: this holds for some of the groups only; the pooled classifier should serve the others;
     - ``"keep"``: keep the pooled classifier, because nothing is gained, or because the gain may be chance;
     - ``"do_not_deploy"``: some group, learned or named, is shown to lose, and no part of the model can be recommended;
@@ -185,7 +156,7 @@ class Recommendation:
     losing: tuple[NamedLoss, ...] = ()
     """Named groups that are shown to lose, the clearest case first."""
     checks: tuple[NamedLoss, ...] = ()
-    """Named groups of 50 rows and more with signs of a loss, the largest loss first."""
+    """Named and discovered groups of 50 rows and more with signs of a loss, the largest loss first."""
     total: dict[str, Any] | None = None
     """Main loss of all rows with the model as recommended: a line of `AuditResult.totals`."""
     rates: dict[str, Any] | None = None
@@ -204,13 +175,16 @@ class Recommendation:
     @classmethod
     def of(cls, result: "AuditResult") -> "Recommendation":
         """Draw the conclusion from an audit."""
-        chosen = supported(result.questions, result.evidence, result.level)
+        chosen = result.evidence["supported"].to_numpy(bool)
         kind = _kind(result, chosen)
         if not kind.startswith("deploy"):
             chosen = np.zeros_like(chosen)
         # Figures are those of the model as it is recommended.
         figures = result.trial if kind == "deploy_some" and result.trial is not None else result
         losing, checks = _named_losses(figures)
+        if kind.startswith("deploy"):
+            discovered = _discovered_losses(figures, (*losing, *checks))
+            checks = tuple(sorted((*checks, *discovered), key=lambda one: one.gain))
         groups = tuple(_advice(result, place, bool(yes)) for place, yes in enumerate(chosen))
         words = _Words(kind, result, figures, groups, losing, checks)
         if kind == "deploy" and (checks or words.steep()):
@@ -281,10 +255,9 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     if named is None or result.composition is None:
         return (), ()
     single = set(result.composition["named_group"])
-    bound = np.array([-tolerated(loss, result.margin) for loss in named["loss"]])
-    shown = named["verdict"] == "violated"
-    signs = (named["n"] >= SMALLEST_SHOWN) & (named["low"] < bound) & (named["p"] <= SIGN_OF_LOSS)
-    by_loss = pd.concat([named[shown].sort_values("p"), named[signs & ~shown].sort_values("gap")])
+    is_shown = named["verdict"] == "violated"
+    is_sign = _signs_of_loss(named["loss"], named["n"], named["low"], named["p"], result.margin)
+    by_loss = pd.concat([named[is_shown].sort_values("p"), named[is_sign & ~is_shown].sort_values("gap")])
     # Women who lose are named, and not also women of each region.
     names = [name for name in by_loss["group"] if name in single]
     is_inside = [
@@ -293,6 +266,28 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     distinct = by_loss[~np.array(is_inside, bool)].drop_duplicates("group")
     is_shown = distinct["verdict"] == "violated"
     return _records(distinct[is_shown]), _records(distinct[~is_shown])
+
+
+def _discovered_losses(result: "AuditResult", mentioned: Sequence[NamedLoss]) -> tuple[NamedLoss, ...]:
+    """Discovered groups to check, without those that are a named group which is mentioned already."""
+    table = result.losers
+    if not len(table):
+        return ()
+    # Rules were chosen among thousands, so that their p-values count after correction only.
+    is_sign = _signs_of_loss(table["loss"], table["tested"], -table["high"], table["p_corrected"], result.margin)
+    table = table[is_sign & ~table["same_as"].isin([one.group for one in mentioned])]
+    # Written like intersections of named groups: lists of groups are joined by "and".
+    names = table["rule"].str.replace(" and ", " & ", regex=False)
+    table = table.assign(group=names, n=table["tested"], gap=-table["harm"], low=-table["high"], high=-table["low"])
+    return _records(table.drop(columns="rows").drop_duplicates("group"))
+
+
+def _signs_of_loss(
+    loss: "pd.Series[str]", n_rows: "pd.Series[int]", low: "pd.Series[float]", p: "pd.Series[float]", margin: float
+) -> "pd.Series[bool]":
+    """Whether a loss of more than is tolerated is not ruled out, while the rows rather speak for one."""
+    bound = np.array([-tolerated(name, margin) for name in loss])  # type: ignore[arg-type]
+    return (n_rows >= SMALLEST_SHOWN) & (low < bound) & (p <= SIGN_OF_LOSS)
 
 
 def _records(table: pd.DataFrame) -> tuple[NamedLoss, ...]:

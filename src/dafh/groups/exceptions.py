@@ -48,7 +48,7 @@ _FINALISTS = 8
 _LARGE_GAIN = 0.1
 _MULTIPLES = (1.0, 2.0, 4.0, 8.0)
 # Finalists whose gains differ by less than this share gain the same.
-_ALIKE = 1e-3
+_TIE = 1e-3
 # What a condition must gain, in log-likelihood: about the logarithm of the number of conditions it was chosen from.
 _COST_OF_CONDITION = 6.0
 # What is left to gain at the end of a fit, per unit of weight: of the final list, and where lists are only compared.
@@ -166,29 +166,30 @@ class _Growth:
         search.use_values(directions.strongest(search))
         search.smallest = max(_FEWEST_ROWS / step, _SMALLEST_SHARE * len(search.rows))
         exceptions: list[Candidate] = []
-        rest = directions.sums(search.rows)
+        remaining = directions.sums(search.rows)
         while len(exceptions) < most:
             finalists = search.best(self.depth, _FINALISTS)
-            inside = [directions.sums(search.rows[search.inside(candidate)]) for candidate in finalists]
-            before = rest.gain(step)
+            sums = [directions.sums(search.rows[search.inside(candidate)]) for candidate in finalists]
+            # Two corrections, in the region and for the remaining rows, against one for both.
             costs = np.array([_COST_OF_CONDITION * len(candidate.bins) for candidate in finalists])
-            gains = np.array([sums.gain(step) + rest.without(sums).gain(step) for sums in inside]) - before - costs
+            gains = np.array([region.gain(step) + remaining.without(region).gain(step) for region in sums])
+            gains = gains - remaining.gain(step) - costs
             if not len(gains) or (may_stop and gains.max() <= 0):
                 break
             if gains.max() > _LARGE_GAIN * step * directions.loss(search.rows):
                 gains = -costs
-                for place, (candidate, sums) in enumerate(zip(finalists, inside, strict=True)):
+                for number, (candidate, region) in enumerate(zip(finalists, sums, strict=True)):
                     members = search.inside(candidate)
-                    gains[place] += step * directions.gain_along(search.rows[members], sums.correction(step))
-                    outside = rest.without(sums).correction(step)
-                    gains[place] += step * directions.gain_along(search.rows[~members], outside)
+                    gains[number] += step * directions.gain_along(search.rows[members], region.correction(step))
+                    correction = remaining.without(region).correction(step)
+                    gains[number] += step * directions.gain_along(search.rows[~members], correction)
             # A region and its complement gain the same: "job is cook" is easier to say than "job is not cook".
-            alike = np.flatnonzero(gains >= gains.max() - _ALIKE * abs(gains.max()))
-            best = search.refined(min((finalists[place] for place in alike), key=search.wordiness))
+            tied = np.flatnonzero(gains >= gains.max() - _TIE * abs(gains.max()))
+            best = search.refined(min((finalists[number] for number in tied), key=search.wordiness))
             exceptions.append(best)
-            gone = search.inside(best)
-            rest = rest.without(directions.sums(search.rows[gone]))
-            search.leave_out(gone)
+            members = search.inside(best)
+            remaining = remaining.without(directions.sums(search.rows[members]))
+            search.leave_out(members)
         return exceptions
 
 
@@ -212,6 +213,8 @@ class _Directions:
         base, weight = rows.base[trains], rows.weight[trains, None]
         shares = class_shares(base)
         curvature = weight * shares * (1 - shares)
+        # Principal directions of the columns, weighted by the curvature: a search in all coefficients would cost their
+        # number squared for every candidate.
         dense = rows.design.take(trains).dense()[:, 1:]
         dense = (dense - np.average(dense, axis=0, weights=weight[:, 0])).astype(np.float32)
         n_directions = max(_MOST_DIRECTIONS // base.shape[1], 1)
@@ -225,27 +228,31 @@ class _Directions:
     def values(self) -> NDArray[np.float32]:
         """Values of a `RegionSearch`: scores and their diagonal curvatures, (n, 2 m q)."""
         squares = self.columns**2
-        parts = [self.columns * self.pull[:, [output]] for output in range(self.pull.shape[1])]
-        parts += [squares * self.curvature[:, [output]] for output in range(self.pull.shape[1])]
-        return np.hstack(parts).astype(np.float32)
+        values = [self.columns * self.pull[:, [output]] for output in range(self.pull.shape[1])]
+        values += [squares * self.curvature[:, [output]] for output in range(self.pull.shape[1])]
+        return np.hstack(values).astype(np.float32)
 
-    def gains(self, inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gain of two corrections, inside and outside of a region, in each direction alone, (candidates, m q)."""
-        half, strength = inside.shape[1] // 2, _SEARCH_STRENGTH / self.step
-        first, second = (sums[:, :half] ** 2 / (sums[:, half:] + strength) / 2 for sums in (inside, outside))
+    def gains(self, region: NDArray[np.float64], complement: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gain of two corrections, in a region and outside of it, in each direction alone, (candidates, m q).
+
+        With score s and curvature h, a coefficient with penalty λ gains s² / (2 (h + λ)). That leaves out what two
+        directions share: the finalists are compared with all curvatures, for which there is no time here.
+        """
+        half, strength = region.shape[1] // 2, _SEARCH_STRENGTH / self.step
+        first, second = (sums[:, :half] ** 2 / (sums[:, half:] + strength) / 2 for sums in (region, complement))
         return first + second
 
-    def score(self, inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score(self, region: NDArray[np.float64], complement: NDArray[np.float64]) -> NDArray[np.float64]:
         """Gain in all directions, each alone, summed up."""
-        return self.gains(inside, outside).sum(axis=1)
+        return self.gains(region, complement).sum(axis=1)
 
     def strongest(self, search: RegionSearch) -> NDArray[np.intp]:
         """Values of the directions in which a single condition gains most, that of the level always among them."""
         n_outputs, n_directions = self.pull.shape[1], self.columns.shape[1]
         highest = np.zeros(n_outputs * n_directions)
 
-        def score(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
-            gains = self.gains(inside, outside)
+        def score(region: NDArray[np.float64], complement: NDArray[np.float64]) -> NDArray[np.float64]:
+            gains = self.gains(region, complement)
             np.maximum(highest, gains.max(axis=0, initial=0.0), out=highest)
             return gains.sum(axis=1)
 
@@ -281,8 +288,8 @@ class _QuadraticSums(NamedTuple):
     pull: NDArray[np.float64]
     curvature: NDArray[np.float64]
 
-    def without(self, other: "_QuadraticSums") -> "_QuadraticSums":
-        return _QuadraticSums(self.pull - other.pull, self.curvature - other.curvature)
+    def without(self, removed: "_QuadraticSums") -> "_QuadraticSums":
+        return _QuadraticSums(self.pull - removed.pull, self.curvature - removed.curvature)
 
     def correction(self, step: float) -> NDArray[np.float64]:
         """The correction with the largest quadratic gain, (H + λ)⁻¹s, (q, m)."""
@@ -292,6 +299,7 @@ class _QuadraticSums(NamedTuple):
 
     def gain(self, step: float) -> float:
         """Gain of the best correction, ½ sᵀ(H + λ)⁻¹s, less what it gains by chance; a row stands for `step` rows."""
+        # A correction fitted to noise gains ½ tr((H + λ)⁻¹H): half of its effective degrees of freedom.
         identity, total = np.eye(len(self.pull)), 0.0
         for pull, curvature in zip(self.pull.T, self.curvature, strict=True):
             penalized = curvature + _SEARCH_STRENGTH / step * identity
@@ -325,72 +333,67 @@ def fit_exceptions(rows: ExceptionRows, n_groups: int | None, depth: int = DEPTH
     settings = choice.choose(n_groups)
     table = choice.table()
     if settings is None:
-        everybody = ExceptionList((), np.zeros((1, rows.design.n_coefficients, rows.base.shape[1])))
-        return FittedExceptions(everybody, None, table)
+        no_exceptions = ExceptionList((), np.zeros((1, rows.design.n_coefficients, rows.base.shape[1])))
+        return FittedExceptions(no_exceptions, None, table)
     final = ListFit(rows, rows.n_folds, exceptions).fitted(settings)
     return FittedExceptions(final, settings, table, choice.gain(settings))
 
 
-def fit_list(rows: ExceptionRows, block: int, known: ExceptionList, settings: Settings) -> ExceptionList:
-    """Fit the corrections of a known list anew, on the rows of a block."""
-    return ListFit(rows, block, known.exceptions).fitted(settings)
+def fit_list(rows: ExceptionRows, block: int, fitted: ExceptionList, settings: Settings) -> ExceptionList:
+    """Fit the corrections of a list anew, on the rows of a block."""
+    return ListFit(rows, block, fitted.exceptions).fitted(settings)
 
 
 class ListFit:
     """Corrections along the list of one block, fitted exactly: those of exceptions, and of everybody else after each.
 
-    What is fitted is kept. A fit starts at the solution for a stronger penalty, with the curvature of no correction at
+    Solutions are kept. A fit starts at the solution for the nearest strength, with the curvature of no correction at
     all, and takes a few steps that only sum gradients.
     """
 
     def __init__(
         self, rows: ExceptionRows, block: int, exceptions: Sequence[Candidate], tolerance: float = _TOLERANCE
     ) -> None:
-        trains, self._tolerance = rows.training(block), tolerance
+        training, self._tolerance = rows.training(block), tolerance
         self.exceptions, self.n_coefficients = tuple(exceptions), rows.design.n_coefficients
-        group = first_match([one.rows(rows.codes[trains]) for one in exceptions], len(trains))
-        training = rows.regression.take(trains)
-        self._training, self._group = training, group
-        self._curvatures = training.curvatures(training.offset, group, len(exceptions) + 1)
+        self._group = first_match([region.rows(rows.codes[training]) for region in exceptions], len(training))
+        self._rows = rows.regression.take(training)
+        self._curvatures = self._rows.curvatures(self._rows.offset, self._group, len(exceptions) + 1)
+        # Everybody else after k exceptions is in group k or later.
         self._rest_curvatures = np.cumsum(self._curvatures[::-1], axis=0)[::-1]
-        self._rows: dict[tuple[bool, int], Regression] = {}
-        self._solved: dict[tuple[bool, int], dict[float, NDArray[np.float64]]] = {}
+        self._members: dict[tuple[int, bool], Regression] = {}
+        self._solutions: dict[tuple[int, bool], dict[float, NDArray[np.float64]]] = {}
 
-    def exception(self, number: int, strength: float) -> NDArray[np.float64]:
-        """Correction (p, m) of an exception."""
-        return self._solve(False, number, strength)
-
-    def rest(self, number: int, strength: float) -> NDArray[np.float64]:
-        """Correction of everybody else after so many exceptions."""
-        return self._solve(True, number, strength)
-
-    def _solve(self, is_rest: bool, number: int, strength: float) -> NDArray[np.float64]:
-        known = self._solved.setdefault((is_rest, number), {})
-        if strength not in known:
-            if (is_rest, number) not in self._rows:
+    def _correction(self, number: int, strength: float, *, is_rest: bool = False) -> NDArray[np.float64]:
+        """Correction (p, m) of an exception, or of everybody else after so many exceptions."""
+        key = number, is_rest
+        solutions = self._solutions.setdefault(key, {})
+        if strength not in solutions:
+            if key not in self._members:
                 served = self._group >= number if is_rest else self._group == number
-                self._rows[is_rest, number] = self._training.take(np.flatnonzero(served))
-            rows = self._rows[is_rest, number]
-            if not len(rows.label):
-                return np.zeros((self.n_coefficients, rows.offset.shape[1]))
-            near = min(known, key=lambda other: abs(np.log(other / strength)), default=None)
-            known[strength] = fit_penalized(
-                rows,
+                self._members[key] = self._rows.take(np.flatnonzero(served))
+            members = self._members[key]
+            if not len(members.label):
+                return np.zeros((self.n_coefficients, members.offset.shape[1]))
+            nearest = min(solutions, key=lambda solved: abs(np.log(solved / strength)), default=None)
+            solutions[strength] = fit_penalized(
+                members,
                 np.full(self.n_coefficients, strength),
-                start=None if near is None else known[near],
+                start=None if nearest is None else solutions[nearest],
                 curvatures=(self._rest_curvatures if is_rest else self._curvatures)[number],
                 free_intercept=False,
                 tolerance=self._tolerance,
             ).coefficients
-        return known[strength]
+        return solutions[strength]
 
     def fitted(self, settings: Settings) -> ExceptionList:
         """The list with its corrections; one that ended earlier is taken at its end."""
-        number = min(settings.n_exceptions, len(self.exceptions))
-        corrections = [self.exception(place, settings.strength) for place in range(number)]
-        rest = self.rest(number, settings.strength) if settings.corrects_rest else None
-        nothing = np.zeros((self.n_coefficients, self._training.offset.shape[1]))
-        return ExceptionList(self.exceptions[:number], np.stack([*corrections, nothing if rest is None else rest]))
+        length = min(settings.n_exceptions, len(self.exceptions))
+        corrections = [self._correction(number, settings.strength) for number in range(length)]
+        of_rest = np.zeros((self.n_coefficients, self._rows.offset.shape[1]))
+        if settings.corrects_rest:
+            of_rest = self._correction(length, settings.strength, is_rest=True)
+        return ExceptionList(self.exceptions[:length], np.stack([*corrections, of_rest]))
 
 
 class _Choice:
@@ -402,13 +405,16 @@ class _Choice:
         self.folds = in_threads(
             lambda block: ListFit(rows, block, grown[block], _ROUGH_TOLERANCE), blocks, len(rows.label)
         )
-        judges = [rows.judging(block) for block in blocks]
-        self.judging = [rows.regression.take(some) for some in judges]
-        self.inside = [[one.rows(rows.codes[some]) for one in grown[block]] for block, some in enumerate(judges)]
-        chosen_by = np.concatenate([np.zeros(0, np.intp), *judges])
-        self.weight = rows.weight[chosen_by]
-        self.person = None if rows.person is None else rows.person[chosen_by]
-        self.pooled = self._joined([row_losses(one.offset, one.label) for one in self.judging])
+        members = [rows.judging(block) for block in blocks]
+        self.judging = [rows.regression.take(judging) for judging in members]
+        self.in_region = [
+            [region.rows(rows.codes[judging]) for region in exceptions]
+            for exceptions, judging in zip(grown, members, strict=True)
+        ]
+        in_order = np.concatenate([np.zeros(0, np.intp), *members])
+        self.weight = rows.weight[in_order]
+        self.person = None if rows.person is None else rows.person[in_order]
+        self.pooled = row_losses(rows.base[in_order], rows.label[in_order])
         self.losses: dict[Settings, NDArray[np.float64]] = {}
 
     def choose(self, n_groups: int | None) -> Settings | None:
@@ -420,61 +426,57 @@ class _Choice:
         if not self.rows.n_folds or (lengths[-1] == 0 and not self.rows.may_correct_all):
             return None if lengths[-1] == 0 else Settings(lengths[-1], _SEARCH_STRENGTH, False)
         first = self._best_strength(Settings(lengths[-1], _SEARCH_STRENGTH, True))
-        along = [
-            Settings(length, first.strength, rest)
-            for length in lengths
-            for rest in (False, True)
-            if length or (rest and self.rows.may_correct_all)
-        ]
-        chosen = self._best_strength(self._shortest(along))
+        shortest = self._shortest(
+            [
+                Settings(length, first.strength, corrects_rest)
+                for length in lengths
+                for corrects_rest in (False, True)
+                if length or (corrects_rest and self.rows.may_correct_all)
+            ]
+        )
+        chosen = self._best_strength(shortest)
         if n_groups is not None:
             return chosen
         # A stronger penalty may show a smaller gain more surely.
         stronger = [chosen._replace(strength=strength) for strength in STRENGTHS if strength >= chosen.strength]
-        sure = (one for one in stronger if not self._near(self.pooled, self._loss(one), _ERRORS_TO_LEAVE_POOLED))
-        return next(sure, None)
+        gains = (each for each in stronger if not self._near(self.pooled, self._loss(each), _ERRORS_TO_LEAVE_POOLED))
+        return next(gains, None)
 
     def _best_strength(self, settings: Settings) -> Settings:
         """The strength with the lowest loss, found downhill: the loss has one valley along the strengths."""
         along = [settings._replace(strength=strength) for strength in STRENGTHS]
-        place = int(np.argmin(np.abs(np.log(np.array(STRENGTHS) / settings.strength))))
-        while True:
-            near = along[max(place - 1, 0) : place + 2]
-            best = along.index(self._lowest(near))
-            if best == place:
-                return along[place]
-            place = best
+        position = int(np.argmin(np.abs(np.log(np.array(STRENGTHS) / settings.strength))))
+        while (best := along.index(self._lowest(along[max(position - 1, 0) : position + 2]))) != position:
+            position = best
+        return along[position]
 
-    def _shortest(self, several: Sequence[Settings]) -> Settings:
-        """The fewest own classifiers within one standard error of the lowest loss."""
-        best = self._loss(self._lowest(several))
-        close = [one for one in several if self._near(self._loss(one), best, 1.0)]
-        fewest = min(one.n_own for one in close)
-        return self._lowest([one for one in close if one.n_own == fewest])
+    def _shortest(self, candidates: Sequence[Settings]) -> Settings:
+        """The fewest own classifiers within one standard error of the lowest loss (Breiman's rule)."""
+        best = self._loss(self._lowest(candidates))
+        near = [settings for settings in candidates if self._near(self._loss(settings), best, 1.0)]
+        fewest = min(settings.n_own for settings in near)
+        return self._lowest([settings for settings in near if settings.n_own == fewest])
 
-    def _lowest(self, several: Sequence[Settings]) -> Settings:
-        return min(several, key=lambda one: float(self.weight @ self._loss(one)))
+    def _lowest(self, candidates: Sequence[Settings]) -> Settings:
+        return min(candidates, key=lambda settings: float(self.weight @ self._loss(settings)))
 
     def _near(self, loss: NDArray[np.float64], best: NDArray[np.float64], n_errors: float) -> bool:
         mean, error = paired_mean(loss - best, self.weight, self.person)
         return mean <= n_errors * error
 
     def _loss(self, settings: Settings) -> NDArray[np.float64]:
-        """Held-out loss of every row."""
+        """Held-out loss of every row that judges, fold by fold."""
         if settings not in self.losses:
-            parts = in_threads(lambda block: self._of_fold(block, settings), range(len(self.folds)), len(self.weight))
-            self.losses[settings] = self._joined(parts)
+            blocks = range(len(self.folds))
+            losses = in_threads(lambda block: self._loss_of_fold(block, settings), blocks, len(self.weight))
+            self.losses[settings] = np.concatenate([np.zeros(0), *losses])
         return self.losses[settings]
 
-    def _of_fold(self, block: int, settings: Settings) -> NDArray[np.float64]:
+    def _loss_of_fold(self, block: int, settings: Settings) -> NDArray[np.float64]:
         fitted, judging = self.folds[block].fitted(settings), self.judging[block]
-        group = first_match(self.inside[block][: len(fitted.exceptions)], len(judging.label))
+        group = first_match(self.in_region[block][: len(fitted.exceptions)], len(judging.label))
         logits = judging.offset + judging.design.grouped_logits(fitted.corrections, group)
         return row_losses(logits, judging.label)
-
-    @staticmethod
-    def _joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        return np.concatenate(parts) if parts else np.zeros(0)
 
     def gain(self, settings: Settings) -> float:
         """Mean gain in held-out log-loss over the pooled classifier."""
@@ -483,9 +485,11 @@ class _Choice:
     def table(self) -> pd.DataFrame:
         """What was tried, with its mean loss and the difference to the pooled classifier, the best first."""
         lines = []
-        for key, loss in self.losses.items():
+        for settings, loss in self.losses.items():
             mean, error = paired_mean(loss - self.pooled, self.weight, self.person)
-            lines.append((*key, float(np.average(loss, weights=self.weight)) if len(loss) else np.nan, mean, error))
+            lines.append(
+                (*settings, float(np.average(loss, weights=self.weight)) if len(loss) else np.nan, mean, error)
+            )
         columns = [*Settings._fields, "log_loss", "difference", "standard_error"]
         return pd.DataFrame(lines, columns=columns).sort_values("log_loss", ignore_index=True)
 

@@ -6,6 +6,7 @@ starts and settings: those of block f hold out fold f, whose rows have weight 0 
 train on all rows. So no row judges what it has taught, and one of the last block becomes the model.
 `fit_population` draws the starts and calls `train`, which ascends the gradient of `objective.objective`. After every
 epoch `population_figures` measures the replicas, and `Selection` says which replica and epoch become the model.
+Where a start from exceptions leaves much to gain, random starts take its place.
 """
 
 import itertools
@@ -21,15 +22,17 @@ import numpy as np
 import optax
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neural_network import MLPClassifier
 
 from dafh.classifiers import decide, to_probabilities
 from dafh.exceptions import InputError
+from dafh.groups.exceptions import paired_mean
 from dafh.groups.judging import ROWS_TO_MATCH, matched_groups
 from dafh.groups.objective import IMBALANCES, SURROGATES, Array, Batch, Form, Settings, objective
-from dafh.groups.recipe import Recipe
+from dafh.groups.recipe import RANDOM_STARTS, Recipe
 from dafh.groups.trained import Network, NetworkModel, apply_network
 from dafh.linear.designs import Standardization
 from dafh.progress import Curves, epoch_reporter
@@ -43,8 +46,14 @@ LABEL_LIKE = 0.5
 _PENALTY_FOR_LABEL_LIKE = 0.02
 # Training rows that curves are drawn from.
 _ROWS_TO_SHOW = 4096
-# Rows that the network is shown which learns the groups of a start.
+# Rows, counted in every pass, from which a network learns the groups of a start.
 _ROWS_TO_COPY = 100_000
+# Replicas and steps by which random starts are compared with one from exceptions: these have found groups of more than
+# two conditions, if there are any, long before they have converged.
+_TRIAL_REPLICAS, _TRIAL_STEPS = 2, 600
+# Standard errors by which held-out rows must prefer them. They cost several times as much, and where they are about as
+# good, groups that start from exceptions have readable names.
+_ERRORS_TO_LEAVE_EXCEPTIONS = 3.0
 
 
 class Parameters(NamedTuple):
@@ -72,19 +81,22 @@ class Plan(Form):
         """Return the choices of a recipe, with its words replaced by functions."""
         surrogate: Any = recipe.surrogate
         imbalance: Any = recipe.imbalance
-        form = (
-            SURROGATES.get(surrogate, surrogate),
-            IMBALANCES.get(imbalance, imbalance),
-            recipe.reduction == "sum",
-            recipe.anchor_moves_groups,
+        return cls(
+            surrogate=SURROGATES.get(surrogate, surrogate),
+            imbalance=IMBALANCES.get(imbalance, imbalance),
+            sums=recipe.reduction == "sum",
+            anchor_moves_groups=recipe.anchor_moves_groups,
+            optimizer=recipe.optimizer,
+            momentum=recipe.momentum,
+            alternate=recipe.alternate,
+            averages=recipe.average_steps > 1,
         )
-        return cls(*form, recipe.optimizer, recipe.momentum, recipe.alternate, recipe.average_steps > 1)
 
-    def transformation(self, part: str) -> Any:
+    def transformation(self, network: str) -> Any:
         """Return the optax transformation of a gradient, without the learning rate, which differs between replicas."""
         if self.optimizer == "adam":
             return optax.scale_by_adam()
-        return optax.trace(self.momentum) if part == "classifiers" and self.momentum else optax.identity()
+        return optax.trace(self.momentum) if network == "classifiers" and self.momentum else optax.identity()
 
 
 # ---- starts ----
@@ -144,7 +156,7 @@ def copied_groups(x: NDArray[Any], group: NDArray[np.intp], n_groups: int, hidde
         (w.astype(np.float32), b[None].astype(np.float32)) for w, b in zip(copy.coefs_, copy.intercepts_, strict=True)
     ]
     if n_groups == 2:  # scikit-learn has one output then, the logit of the second group.
-        layers[-1] = tuple(part * np.array([-0.5, 0.5], np.float32) for part in layers[-1])
+        layers[-1] = tuple(array * np.array([-0.5, 0.5], np.float32) for array in layers[-1])
     return tuple(layers)
 
 
@@ -189,7 +201,7 @@ def train(
     """
     settings = Settings(*(np.asarray(value, np.float32) for value in settings))
     plan = Plan.of(recipe)
-    moments = {part: jax.vmap(plan.transformation(part).init)(getattr(start, part)) for part in Parameters._fields}
+    moments = {name: jax.vmap(plan.transformation(name).init)(getattr(start, name)) for name in Parameters._fields}
     state: Any = (start, moments, start if plan.averages else ())
     n_steps_done = 0
     for epoch in range(max_epochs):
@@ -230,24 +242,24 @@ def _step(params: Parameters, moments: Any, settings: Settings, batch: Batch, pl
     trains = (batch.fold != settings.held_out) | (settings.held_out < 0)
     batch = batch._replace(weight=batch.weight * trains)
     rates = {"group": settings.group_learning_rate, "classifiers": settings.classifier_learning_rate}
-    before = params, moments
-    for parts in (("group",), ("classifiers",)) if plan.alternate else (("group", "classifiers"),):
+    previous = params, moments
+    for updated in (("group",), ("classifiers",)) if plan.alternate else (("group", "classifiers"),):
         fixed = params
 
         # Bound as a default: a closure would see the parameters of a later turn of the loop.
         def loss(active: dict[str, Any], fixed: Parameters = fixed) -> Array:
             return training_loss(fixed._replace(**active), batch, settings, plan)
 
-        gradient = jax.grad(loss)({part: getattr(params, part) for part in parts})
-        for part in parts:
-            direction, moment = plan.transformation(part).update(gradient[part], moments[part])
-            rate = rates[part]
-            moved = jax.tree.map(lambda p, g, rate=rate: p - rate * g, getattr(params, part), direction)
-            params, moments = params._replace(**{part: moved}), moments | {part: moment}
+        gradient = jax.grad(loss)({name: getattr(params, name) for name in updated})
+        for name in updated:
+            direction, moment = plan.transformation(name).update(gradient[name], moments[name])
+            rate = rates[name]
+            moved = jax.tree.map(lambda p, g, rate=rate: p - rate * g, getattr(params, name), direction)
+            params, moments = params._replace(**{name: moved}), moments | {name: moment}
     if batch.weight.shape[0] > 1:
         return params, moments
     # A row that the replica holds out is no update, for the momentum neither.
-    return jax.tree.map(lambda old, new: jnp.where(trains.all(), new, old), before, (params, moments))
+    return jax.tree.map(lambda old, new: jnp.where(trains.all(), new, old), previous, (params, moments))
 
 
 def training_loss(params: Parameters, batch: Batch, settings: Settings, form: Form) -> Array:
@@ -269,13 +281,13 @@ def _chunks(batch: Batch, order: NDArray[np.intp], batch_size: int) -> Iterator[
     chunk_steps = max(_CHUNK_NUMBERS // (batch_size * batch.x.shape[1]), 4)
     chunk_rows = chunk_steps * batch_size
     for first in range(0, len(order), chunk_rows):
-        taken = order[first : first + chunk_rows]
+        rows = order[first : first + chunk_rows]
         padded = np.zeros(chunk_rows, np.intp)
-        padded[: len(taken)] = taken
+        padded[: len(rows)] = rows
         chunk = Batch(*(field[padded] for field in batch))
-        chunk.weight[len(taken) :] = 0
+        chunk.weight[len(rows) :] = 0
         shaped = Batch(*(field.reshape(chunk_steps, batch_size, *field.shape[1:]) for field in chunk))
-        yield shaped, -(-len(taken) // batch_size)
+        yield shaped, -(-len(rows) // batch_size)
 
 
 # ---- which replica, and which epoch ----
@@ -285,30 +297,34 @@ def population_figures(
     params: Parameters, batch: Batch, pooled_right: NDArray[np.bool_], selection: NDArray[np.intp], n_folds: int
 ) -> dict[str, NDArray[np.float64]]:
     """Figures of every replica, (blocks, replicas): on rows it trains on, and on selection rows that it holds out."""
-    points, replicas = [], np.arange(len(params.group[0][0])).reshape(n_folds + 1, -1)
+    figures, replicas = [], np.arange(len(params.group[0][0])).reshape(n_folds + 1, -1)
     for block, members in enumerate(replicas):
         held_out = (batch.fold == block) & (block < n_folds)
-        trains = np.flatnonzero(~held_out)
-        # Those on training rows are for curves only, and a sample is enough for them.
-        parts = {"train": trains[:: max(len(trains) // _ROWS_TO_SHOW, 1)], "selection": selection}
+        training = np.flatnonzero(~held_out)
+        # Figures on training rows are for curves only, and a sample is enough for them.
+        measured = {"train": training[:: max(len(training) // _ROWS_TO_SHOW, 1)], "selection": selection}
         if block < n_folds:
-            parts["selection"] = selection[held_out[selection]]
-        taken = {part: (Batch(*(field[rows] for field in batch)), pooled_right[rows]) for part, rows in parts.items()}
+            measured["selection"] = selection[held_out[selection]]
+        rows = {
+            name: (Batch(*(f[members] for f in batch)), pooled_right[members]) for name, members in measured.items()
+        }
         for member in members:
             replica = jax.tree.map(lambda leaf, member=member: leaf[member], params)
             with np.errstate(all="ignore"):  # A replica that diverges has no figures.
-                figures = {part: _figures(replica, *rows) for part, rows in taken.items()}
-            points.append({f"{part}_{name}": one[name] for part, one in figures.items() for name in one})
-    return {name: np.array([point[name] for point in points]).reshape(replicas.shape) for name in points[0]}
+                by_rows = {f"{name}_": _figures(replica, *of_rows) for name, of_rows in rows.items()}
+            figures.append(
+                {prefix + name: value for prefix, values in by_rows.items() for name, value in values.items()}
+            )
+    return {name: np.array([each[name] for each in figures]).reshape(replicas.shape) for name in figures[0]}
 
 
 def _figures(replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_]) -> dict[str, float]:
     """Figures of one replica on some rows, each served by the classifier of its group."""
     group_logits, logits = outputs(replica, batch.x, batch.base)
     group, rows = group_logits.argmax(axis=1), np.arange(len(batch.label))
-    own, decided = logits[rows, group], decide(logits)
+    served, decided = logits[rows, group], decide(logits)
     right = decided == batch.label[:, None]
-    distance = to_probabilities(own) - np.eye(max(own.shape[1], 2))[batch.label]
+    distance = to_probabilities(served) - np.eye(max(served.shape[1], 2))[batch.label]
     means = {
         "brier": (distance**2).sum(axis=1) / 2,
         "accuracy": right[rows, group],
@@ -333,8 +349,6 @@ class Selection:
     """The rule that selects replica and epoch, and that ends training."""
 
     n_folds: int
-    pr_weight: float
-    """Weight of Pr without harm in the criterion."""
     patience: int = 0
     """Training ends after this many epochs without improvement."""
     last: bool = False
@@ -347,20 +361,20 @@ class Selection:
         return {name: curve[:, : self.n_folds or 1].mean(axis=1) for name, curve in curves.items()}
 
     def criterion(self, curves: Curves) -> NDArray[np.float64]:
-        """Return the value to minimise, (epochs, replicas): Brier score − pr_weight · Pr, on held-out rows."""
+        """Return the value to minimise, (epochs, replicas): the Brier score on held-out rows."""
         values = self._values(curves)
         # The replica that trained on all rows must not do worse on them than its folds do on rows they never saw: it
         # has then ended in a worse optimum than its folds. So the larger of the two values counts.
         return np.maximum(values[:, : self.n_folds or 1].mean(axis=1), values[:, -1])
 
     def _values(self, curves: Curves) -> NDArray[np.float64]:
-        # Neither accuracy nor Pr alone: they are counts over few rows, and the largest of many noisy counts is mostly
-        # noise. Nor log-loss: a row near the border of two groups gets a confident prediction from one or the other,
-        # and the unbounded loss of those few rows would exclude the sharpest, and best, classifiers.
-        values = curves["selection_brier"] - self.pr_weight * curves["selection_pr"]
+        # Neither accuracy nor Pr: they are counts over few rows, and the largest of many noisy counts is mostly noise.
+        # Nor log-loss: a row near the border of two groups gets a confident prediction from one or the other, and the
+        # unbounded loss of those few rows would exclude the sharpest, and best, classifiers.
         # If the groups are little more than the predicted label, the group network has become the predictor. Such a
         # checkpoint must be clearly better than one whose groups mean something else.
-        values = values + _PENALTY_FOR_LABEL_LIKE * (curves["selection_label_information"] > LABEL_LIKE)
+        is_label_like = curves["selection_label_information"] > LABEL_LIKE
+        values = curves["selection_brier"] + _PENALTY_FOR_LABEL_LIKE * is_label_like
         return np.where(np.isfinite(values), values, np.inf)
 
     def choose(self, curves: Curves) -> Choice:
@@ -378,8 +392,8 @@ class Selection:
         if not self.all_choose:
             return [final] * (self.n_folds + 1)
         folds = self._values(curves)[:, : self.n_folds]
-        others = [np.delete(folds, fold, axis=1).mean(axis=1) for fold in range(self.n_folds)]
-        return [*map(self._smallest, others), final]
+        without_fold = [np.delete(folds, fold, axis=1).mean(axis=1) for fold in range(self.n_folds)]
+        return [*map(self._smallest, without_fold), final]
 
     def _smallest(self, values: NDArray[np.float64]) -> Choice:
         if self.last:
@@ -391,10 +405,6 @@ class Selection:
         """Whether the best criterion in the population has not improved for `patience` epochs."""
         best_of_epoch = self.criterion(curves).min(axis=1)
         return not self.last and len(best_of_epoch) - 1 - int(best_of_epoch.argmin()) >= self.patience
-
-    def epochs_in_use(self, curves: Curves) -> set[int]:
-        """Return the epochs that would be chosen now, for the model or for a fold."""
-        return {choice.epoch for choice in self.choose_by_block(curves)}
 
 
 # ---- the way in ----
@@ -449,6 +459,10 @@ def fit_population(
 
     `base` are out-of-fold logits of the pooled classifier, (n, m), which own classifiers correct; without a `start`,
     groups start at random. The first of the `seeds` is for that, the second for the order of the rows.
+
+    The objective has local optima, and training hardly leaves the one that a list of exceptions leads to. So a few
+    random starts are trained for a while without one fold. Where the rows of that fold clearly prefer them, the list
+    was a poor start, and a population of random starts takes its place.
     """
     warm, n_folds = recipe.start != "cold", held_out.n_folds
     columns = Standardization.of(rows.numbers, rows.weight)
@@ -461,7 +475,7 @@ def fit_population(
         fold=held_out.fold,
     )
     max_epochs, patience = recipe.schedule(len(rows), from_start=start is not None)
-    rule = Selection(n_folds, recipe.pr_weight, patience, recipe.select == "last", held_out.all_choose)
+    rule = Selection(n_folds, patience, recipe.select == "last", held_out.all_choose)
     grid, pooled_right = recipe.grid(), decide(base) == rows.label
     epochs = train(
         batch,
@@ -475,15 +489,15 @@ def fit_population(
         max_epochs=max_epochs,
         rng=np.random.default_rng(seeds[1]),
     )
-    points: list[dict[str, NDArray[np.float64]]] = []
+    figures: list[dict[str, NDArray[np.float64]]] = []
     checkpoints: dict[int, Parameters] = {}
     with epoch_reporter(max_epochs, verbose, rule) as report:
         for epoch, params in enumerate(epochs):
-            points.append(population_figures(params, batch, pooled_right, held_out.selection, n_folds))
-            curves = {name: np.array([point[name] for point in points]) for name in points[0]}
+            figures.append(population_figures(params, batch, pooled_right, held_out.selection, n_folds))
+            curves = {name: np.array([each[name] for each in figures]) for name in figures[0]}
             checkpoints[epoch] = params
             # Only epochs that may still be chosen: with many replicas, all of them would fill the memory.
-            checkpoints = {number: checkpoints[number] for number in rule.epochs_in_use(curves)}
+            checkpoints = {choice.epoch: checkpoints[choice.epoch] for choice in rule.choose_by_block(curves)}
             if report is not None:
                 report(epoch + 1, curves)
             if rule.should_stop(curves):
@@ -504,4 +518,36 @@ def fit_population(
     final = choices[-1]
     history = pd.DataFrame({name: curve[:, final.replica] for name, curve in rule.judged(curves).items()})
     history.index = pd.RangeIndex(1, len(history) + 1, name="epoch")
-    return FittedPopulation(served(n_folds), tuple(served(block) for block in range(n_folds)), history, final.epoch + 1)
+    population = FittedPopulation(
+        served(n_folds), tuple(served(block) for block in range(n_folds)), history, final.epoch + 1
+    )
+    is_fixed = recipe.start != "exceptions" or recipe.max_epochs != "auto" or recipe.select == "last"
+    if start is None or is_fixed or n_folds < 2:
+        return population
+    fit_random = partial(fit_population, n_groups=n_groups, rows=rows, base=base, start=None, seeds=seeds)
+    random = clone(recipe).set_params(**RANDOM_STARTS)
+    trial_epochs = -(-_TRIAL_STEPS * recipe.batch_size // len(rows))
+    in_fold = held_out.fold == 0
+    trial_recipe = clone(random).set_params(n_replicas=_TRIAL_REPLICAS, max_epochs=trial_epochs)
+    one_fold = HeldOut(np.where(in_fold, 0, -1).astype(np.int32), np.zeros(len(rows), bool), 1)
+    try:
+        trial = fit_random(trial_recipe, held_out=one_fold)
+    except InputError:  # Random starts diverged.
+        return population
+    judging = np.flatnonzero(in_fold)
+    scores = [_served_scores(each.folds[0], rows, base, judging) for each in (population, trial)]
+    person = None if rows.person is None else rows.person[judging]
+    gain, error = paired_mean(scores[0] - scores[1], rows.weight[judging], person)
+    if gain <= _ERRORS_TO_LEAVE_EXCEPTIONS * error:
+        return population
+    return fit_random(random, held_out=held_out, verbose=verbose)
+
+
+def _served_scores(
+    model: NetworkModel, rows: LabelledRows, base: NDArray[np.float64], members: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Brier scores of some rows, each served by the classifier of its group, which corrects the pooled logits."""
+    numbers = rows.numbers[members]
+    group = model.group_logits(numbers).argmax(axis=1)
+    probabilities = to_probabilities(base[members] + model.logits(numbers)[np.arange(len(members)), group])
+    return ((probabilities - np.eye(probabilities.shape[1])[rows.label[members]]) ** 2).sum(axis=1) / 2

@@ -42,6 +42,17 @@ _GRID = (
     *("anchor", "classifier_learning_rate", "envy_weight", "group_learning_rate"),
     *("temperature", "noise", "penalty", "shrinkage"),
 )
+RANDOM_STARTS: dict[str, Any] = {
+    "start": "pooled",
+    "group_hidden": (100,),
+    "anchor_moves_groups": False,
+    "n_replicas": 8,
+    "anchor": (4.0, 16.0),
+    "shrinkage": (1e-2, 1e-1),
+    "group_learning_rate": 1e-2,
+    "classifier_learning_rate": (3e-3, 1e-2),
+}
+"""What differs from the defaults in `Recipe.random_starts`."""
 Varied = float | Sequence[float]
 """A setting that may differ from replica to replica."""
 
@@ -65,11 +76,14 @@ class Recipe(BaseEstimator):
     ----------
     group_hidden : sequence of int, default=(64,)
         Widths of the hidden layers of the group network.
-    start : {"exceptions", "pooled", "cold"}, default="exceptions"
+    start : {"exceptions", "clusters", "errors", "pooled", "cold"}, default="exceptions"
         What groups start from, which the group network first learns to tell, with a correction fitted in each.
-        "exceptions": a list of exceptions, where there is one, and otherwise as with "pooled". "pooled": groups start
-        at random, and every own classifier as the pooled classifier plus noise. "cold": all start at random, and own
-        classifiers do not contain the pooled one, as in the paper.
+        "exceptions": a list of exceptions, where there is one, and otherwise as with "pooled". With
+        ``max_epochs="auto"``, the settings of `random_starts` take over where held-out rows clearly prefer two random
+        starts, trained for a while. "clusters": K-means on the columns, after GEORGE. "errors": the rows that the
+        pooled classifier gets wrong, after Antigone; for two groups. "pooled": groups start at random, and every own
+        classifier as the pooled classifier plus noise. "cold": all start at random, and own classifiers do not contain
+        the pooled one, as in the paper.
     noise : float *(varied)*, default=0.02
         Size of the random part of the first corrections, relative to the standard deviation of the pooled logit (at
         least 1). The first replica that starts from exceptions has none.
@@ -120,9 +134,6 @@ class Recipe(BaseEstimator):
         Folds in which rows are held out to choose, and for the guard. Everything is trained without each fold, and once
         on all rows, which becomes the model: no row is lost for training. "auto": five, or three from 20,000 rows on
         and where the pooled classifier is not one of ours. 1 holds out a fifth of the rows once.
-    pr_weight : float, default=0
-        The choice of replica and epoch minimises the Brier score − `pr_weight` · Pr without harm, the share of rows
-        that no other classifier would serve better; a choice that counts it gives up accuracy.
 
     Examples
     --------
@@ -135,7 +146,7 @@ class Recipe(BaseEstimator):
     """
 
     group_hidden: Sequence[int] = _setting((64,), _WIDTHS)
-    start: str = _setting("exceptions", one_of("exceptions", "pooled", "cold"))
+    start: str = _setting("exceptions", one_of("exceptions", "clusters", "errors", "pooled", "cold"))
     noise: Varied = _setting(0.02, *_VARIED)
     surrogate: str | Callable[..., Any] = _setting("margin", one_of("margin", "paper", "printed"), _FUNCTION)
     temperature: Varied = _setting(3.0, *_VARIED)
@@ -158,7 +169,6 @@ class Recipe(BaseEstimator):
     max_epochs: int | Literal["auto"] = _setting("auto", whole_number(1, 10**6), _AUTO)
     select: str = _setting("best", one_of("best", "last"))
     n_folds: int | Literal["auto"] = _setting("auto", whole_number(1, 100), _AUTO)
-    pr_weight: float = _setting(0.0, number(0, closed="left"))
 
     _constraints: ClassVar[Constraints]
 
@@ -233,17 +243,7 @@ class Recipe(BaseEstimator):
         >>> Recipe.random_starts().n_replicas
         8
         """
-        settings: dict[str, Any] = {
-            "start": "pooled",
-            "group_hidden": (100,),
-            "anchor_moves_groups": False,
-            "n_replicas": 8,
-            "anchor": (4.0, 16.0),
-            "shrinkage": (1e-2, 1e-1),
-            "group_learning_rate": 1e-2,
-            "classifier_learning_rate": (3e-3, 1e-2),
-        }
-        return cls(**{**settings, **changes})
+        return cls(**{**RANDOM_STARTS, **changes})
 
     def check(self) -> Self:
         """Refuse settings that cannot be used, in one sentence."""

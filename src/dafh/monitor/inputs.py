@@ -27,7 +27,8 @@ from dafh.text import clipped, percent, quoted
 _MOST_CATEGORIES = 2_000
 # Numbers are cut here: the tails tell a change of scale.
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Batches with which a change may begin: the first, and so many last ones.
+# Batches with which a change may begin: the first, and so many last ones. Leaving out starts lowers the mean of the
+# evidence, so that the level holds, and memory does not grow with the number of batches.
 _STARTS = 30
 
 
@@ -41,10 +42,12 @@ class Bins(NamedTuple):
     def of(cls, values: NDArray[np.float64]) -> Self:
         """Cut numbers at some of their quantiles; one that occurs often is a single cut."""
         finite = values[np.isfinite(values)]
-        # With the numbers that occur, so that a cut reads as they do.
-        cuts = np.unique(np.quantile(finite, _QUANTILES, method="lower")) if len(finite) else np.zeros(0)
-        cuts = cuts[cuts < finite.max()] if len(finite) else cuts
-        return cls(tuple(cuts.tolist()), tuple(_in_bins(values, cuts).tolist()))
+        if not len(finite):
+            return cls((), ())
+        # "lower": a cut is a number that occurs, and reads as it does. The largest number has nothing above it.
+        cuts = np.unique(np.quantile(finite, _QUANTILES, method="lower"))
+        cuts = cuts[cuts < finite.max()]
+        return cls(tuple(cuts.tolist()), tuple(_rows_in_bins(values, cuts).tolist()))
 
     def names(self) -> list[str]:
         """Each bin in words."""
@@ -53,7 +56,7 @@ class Bins(NamedTuple):
         return [f"up to {texts[0]}", *between, f"above {texts[-1]}"] if texts else []
 
 
-def _in_bins(values: NDArray[np.float64], cuts: ArrayLike) -> NDArray[np.int64]:
+def _rows_in_bins(values: NDArray[np.float64], cuts: ArrayLike) -> NDArray[np.int64]:
     """Rows in each bin, without gaps; none where there is no cut."""
     edges = np.asarray(cuts, np.float64)
     if not len(edges):
@@ -103,9 +106,9 @@ class Reference:
         divides_all: bool = True,
         kinds: Mapping[str, str] | None = None,
     ) -> Self:
-        """Look at training rows, or at others to compare with.
+        """Count training rows, or others to compare with.
 
-        Unless the model divides all rows, `group` is n_groups for rows of no group. Kinds of columns that are not told
+        Unless the model divides all rows, `group` is n_groups for rows of no group. Kinds of columns that are not given
         are those of their types.
         """
         table = named_table(X)
@@ -123,17 +126,17 @@ class Reference:
 
     def shares(self) -> dict[str, int]:
         """Name of each property, and the number of reference rows that have it."""
-        groups = [f"rows of group {k}" for k in range(len(self.groups))]
+        bins = {
+            f"{clipped(name, 40)} {words}": rows
+            for name, of_column in self.numbers.items()
+            for words, rows in zip(of_column.names(), of_column.rows, strict=True)
+        }
         return {
-            **dict(zip(groups, self.groups, strict=True)),
+            **{f"rows of group {g}": rows for g, rows in enumerate(self.groups)},
             **({} if self.no_group is None else {"rows of no group": self.no_group}),
-            **{f"{clipped(name, 40)} missing": hits for name, hits in self.missing.items()},
+            **{f"{clipped(name, 40)} missing": rows for name, rows in self.missing.items()},
             **{f"{clipped(name, 40)} never seen": 0 for name in self.categories},
-            **{
-                f"{clipped(name, 40)} {words}": rows
-                for name, bins in self.numbers.items()
-                for words, rows in zip(bins.names(), bins.rows, strict=True)
-            },
+            **bins,
         }
 
     def count(self, X: Table, group: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -145,14 +148,16 @@ class Reference:
         missing, unseen, binned = [], [], []
         for name in self.missing:
             kind = "category" if name in self.categories else kind_of(table[name])
-            gaps, hashes, rows_of = _gaps_and_categories(table[name], kind)
+            gaps, hashes, rows_of_category = _gaps_and_categories(table[name], kind)
             missing.append(gaps)
             if name in self.categories:
-                known = np.array(self.categories[name], np.uint64)
-                unseen.append(int(rows_of[~np.isin(hashes, known)].sum()))
+                is_unseen = ~np.isin(hashes, np.array(self.categories[name], np.uint64))
+                unseen.append(int(rows_of_category[is_unseen].sum()))
             if name in self.numbers:
-                binned.append(_in_bins(Column(name, "number").floats(table[name]), self.numbers[name].cuts))
+                values = Column(name, "number").floats(table[name])
+                binned.append(_rows_in_bins(values, self.numbers[name].cuts))
         rows = np.bincount(group, minlength=len(self.groups) + 1)
+        # A model of one group has no shares of groups, but may have rows of none.
         groups = rows[: len(self.groups)]
         without = [] if self.no_group is None else [len(group) - rows[: max(len(self.groups), 1)].sum()]
         return np.concatenate([groups, without, missing, unseen, *binned]).astype(np.int64)
@@ -173,87 +178,82 @@ def _gaps_and_categories(column: "pd.Series[Any]", kind: str) -> tuple[int, NDAr
         values = Column(str(column.name), kind).floats(column)
         return int(np.isnan(values).sum()), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     codes, names = category_codes(column)
+    # Gaps have the code −1, and are counted first.
     rows = np.bincount(codes + 1, minlength=len(names) + 1)
     hashes = pd.util.hash_array(np.array(names, object), categorize=False) if names else np.zeros(0, np.uint64)
     return int(rows[0]), hashes, rows[1:]
 
 
-@dataclass(eq=False)
 class InputDrift:
     """Shares of rows since the start, and the evidence that they are not those of the reference.
 
     All P shares are tested together at `level`: one half is for the intervals of the reference shares, one half for the
-    evidence of the rows, which must reach 2P/level.
+    evidence of the rows, which must reach 2P/level. Changes of up to `margin` are tolerated.
     """
 
-    reference: Reference
-    level: float
-    margin: float
-    n_rows: int = 0
-    hits: NDArray[np.int64] = field(init=False)
-    drifted: NDArray[np.int64] = field(init=False)
-    """Row at which a change was shown; 0 for none."""
-    starts: NDArray[np.int64] = field(init=False)
-    """Batches with which a change may begin: number, rows before, and rows with each property before."""
-
-    def __post_init__(self) -> None:
-        """Begin without rows."""
-        self.names = list(self.reference.shares())
-        self.hits, self.drifted = (np.zeros(len(self.names), np.int64) for _ in range(2))
-        self.starts = np.zeros((0, 2 + len(self.names)), np.int64)
+    def __init__(self, reference: Reference, level: float, margin: float) -> None:
+        self.reference, self.level, self.margin = reference, level, margin
+        shares = reference.shares()
+        self.names = list(shares)
+        self.reference_hits = np.array(list(shares.values()), np.int64)
+        self.n_rows = 0
+        # Rows with each property so far, and the row at which its change was shown, or 0, (P,).
+        self.hits, self.drifted = np.zeros(len(shares), np.int64), np.zeros(len(shares), np.int64)
+        # Of each batch with which a change may begin: its number, rows before it, rows with each property before it.
+        self.starts = np.zeros((0, 2 + len(shares)), np.int64)
 
     def add(self, X: Table, group: NDArray[np.intp]) -> list[str]:
-        """Take rows, with or without labels; say what they show to have changed."""
+        """Take rows, with or without labels; return the changes that they show, as sentences."""
         number = 1 + (self.starts[-1, 0] if len(self.starts) else 0)
+        # Before the rows of this batch are counted: a change may begin with them.
         starts = np.vstack([self.starts, [number, self.n_rows, *self.hits]])
         self.starts = np.vstack([starts[:1], starts[1:][-_STARTS:]])
         self.n_rows += len(group)
         self.hits = self.hits + self.reference.count(X, group)
-        evidence = self.evidence()
-        new = (self.drifted == 0) & (evidence >= 2 * len(self.names) / self.level)
-        self.drifted[new] = self.n_rows
-        # Of a column of numbers, the bin that tells most: others have less because it has more.
-        binned = [f"bins of {name}" for name, bins in self.reference.numbers.items() for _ in bins.rows]
-        of_column = self.names[: len(self.names) - len(binned)] + binned
-        told = {of_column[i]: i for i in sorted(np.flatnonzero(new), key=lambda i: evidence[i])}
-        since = self._since()[np.argmax(self._evidence_since(), axis=0)]
-        before = np.array(list(self.reference.shares().values())) / max(self.reference.n_rows, 1)
+        by_start = self._evidence_by_start()
+        evidence = by_start.sum(axis=0)
+        changed = (self.drifted == 0) & (evidence >= 2 * len(self.names) / self.level)
+        self.drifted[changed] = self.n_rows
+        # Of a column of numbers, the bin with most evidence: others have fewer rows because it has more.
+        columns = [name for name, bins in self.reference.numbers.items() for _ in bins.rows]
+        subjects = [*self.names[: len(self.names) - len(columns)], *(f"bins of {name}" for name in columns)]
+        notices = {subjects[i]: i for i in sorted(np.flatnonzero(changed), key=lambda i: evidence[i])}
+        # Shares are those since the batch with which the change most likely began.
+        since = self._counts_by_start()[np.argmax(by_start, axis=0)]
         return [
-            f"{self.names[i]}: {_in_words(since[i, i + 1] / since[i, 0])} of rows, {_in_words(before[i])} in the "
-            "reference rows."
-            for i in sorted(told.values())
+            f"{self.names[i]}: {_share_in_words(since[i, i + 1] / since[i, 0])} of rows, "
+            f"{_share_in_words(self.reference_hits[i] / max(self.reference.n_rows, 1))} in the reference rows."
+            for i in sorted(notices.values())
         ]
 
-    def _since(self) -> NDArray[np.int64]:
+    def _counts_by_start(self) -> NDArray[np.int64]:
         """Rows since each start, and those of them with each property, (S, 1 + P)."""
         return np.asarray(np.append(self.n_rows, self.hits) - self.starts[:, 1:])
 
-    def _evidence_since(self) -> NDArray[np.float64]:
+    def _evidence_by_start(self) -> NDArray[np.float64]:
         """Weighted evidence of a change that began with each start, (S, P)."""
-        before, since = np.array(list(self.reference.shares().values()), np.int64), self._since()
-        level, number = self.level / 2 / max(len(before), 1), self.starts[:, :1].astype(np.float64)
-        found = drift_evidence(since[:, 1:], since[:, :1], before, self.reference.n_rows, level, self.margin)
-        return found / number / (number + 1)
-
-    def evidence(self) -> NDArray[np.float64]:
-        """Evidence of a change of each share."""
-        return np.asarray(self._evidence_since().sum(axis=0)) if len(self.starts) else np.ones(len(self.names))
+        counts, n_properties = self._counts_by_start(), max(len(self.names), 1)
+        reference = self.reference_hits, self.reference.n_rows, self.level / 2 / n_properties, self.margin
+        evidence = drift_evidence(counts[:, 1:], counts[:, :1], *reference)
+        # The weights 1/(b (b + 1)) of all batches b add up to 1.
+        number = self.starts[:, :1].astype(np.float64)
+        return evidence / number / (number + 1)
 
     def table(self) -> pd.DataFrame:
         """One row per property."""
-        before = np.array(list(self.reference.shares().values()), np.float64)
+        evidence = self._evidence_by_start().sum(axis=0) if len(self.starts) else np.ones(len(self.names))
         return pd.DataFrame(
             {
                 "name": self.names,
                 "hits": self.hits,
                 "rows": self.n_rows,
                 "share": self.hits / max(self.n_rows, 1),
-                "reference_share": before / max(self.reference.n_rows, 1),
-                "evidence": self.evidence(),
+                "reference_share": self.reference_hits / max(self.reference.n_rows, 1),
+                "evidence": evidence,
                 "drift_row": self.drifted,
             }
         )
 
 
-def _in_words(share: float) -> str:
+def _share_in_words(share: float) -> str:
     return "less than 0.1%" if 0 < share < 0.0005 else percent(share)

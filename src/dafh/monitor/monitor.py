@@ -1,10 +1,12 @@
 """Monitor: takes batches of rows, and says whether any group is worse off than with the pooled classifier."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import joblib
 import msgspec
 import numpy as np
 import pandas as pd
@@ -18,11 +20,12 @@ from dafh.estimators.decoupled import DecoupledClassifier
 from dafh.evaluation.compared import PairedDecisions
 from dafh.exceptions import DAFHError, InputError
 from dafh.frames import Table, to_pandas
-from dafh.monitor.declared import DeclaredParts, Settings, losses_to_watch
 from dafh.monitor.inputs import Reference
 from dafh.monitor.ledger import UNKNOWN, Ledger, PlainState, decided_rows
 from dafh.monitor.notices import ALARMS, Notice, ServiceChange, Update, display
-from dafh.monitor.service import fingerprint_of, serve_as_shown
+from dafh.monitor.service import serve_as_shown
+from dafh.monitor.settings import DeclaredSubgroups, MonitorSettings, losses_to_watch
+from dafh.persistence import write_state
 from dafh.text import render_text, shown
 from dafh.validation import as_array, check_known_labels
 
@@ -105,21 +108,22 @@ class Monitor:
                 f"{type(self._final).__name__}."
             )
         check_is_fitted(self._final)
-        asked = losses_to_watch(self._final, losses, costs)
-        names, known = tuple(loss.name for loss in asked), next((loss.costs for loss in asked if loss.costs), None)
-        margins = (drift_margin, level_margin, min_labelled, bool(by_batch))
-        self.settings = Settings(level, names, known, largest_weight, *margins)
-        self._ledger: Ledger | None = None
-        self._look_at_model()
+        watched_losses = losses_to_watch(self._final, losses, costs)
+        names = tuple(loss.name for loss in watched_losses)
+        loss_costs = next((loss.costs for loss in watched_losses if loss.costs), None)
+        margins = drift_margin, level_margin, min_labelled, bool(by_batch)
+        self.settings = MonitorSettings(level, names, loss_costs, largest_weight, *margins)
+        self._note_model()
         self._reference = self._count_reference(reference, reference_labels, sensitive_features)
-        if sensitive_features is not None:
-            self._ledger = self._begin(DeclaredParts.of(sensitive_features, len(to_pandas(sensitive_features))))
+        n_declaring = 0 if sensitive_features is None else len(to_pandas(sensitive_features))
+        self._ledger = self._empty_ledger(DeclaredSubgroups.of(sensitive_features, n_declaring))
 
-    def _look_at_model(self) -> None:
-        """Note which classifiers are watched: evidence is about these."""
+    def _note_model(self) -> None:
+        """Note which classifiers are watched, and in which model: evidence is about these."""
         k, serves = int(self._final.n_groups_), np.asarray(self._final.serves_)
+        # Where the pooled classifier serves, the group's own is watched: it may be shown to be better.
         self.watched: NDArray[np.intp] = np.where(serves < k, serves, np.arange(k)).astype(np.intp)
-        self._fingerprint = fingerprint_of(self._final)
+        self._fingerprint = _fingerprint(self._final)
 
     def _count_reference(
         self, reference: "Table | Reference | None", labels: ArrayLike | None, sensitive_features: Table | None
@@ -134,28 +138,31 @@ class Monitor:
         counted = Reference.of(reference, decided.group, k, divides_all=self._divides_all)
         if labels is None:
             return counted
-        codes, known = _read_labels(labels, self._final.classes_, len(decided.group))
-        wrong = self._used(decided) != codes
-        parts = [known, *(known & (decided.group == g) for g in range(k if k > 1 else 0))]
-        judged, errors = ([int((rows & side).sum()) for rows in parts] for side in (known, wrong))
-        return replace(counted, judged=tuple(judged), errors=tuple(errors))
+        codes, labelled = _read_labels(labels, self._final.classes_, len(decided.group))
+        errors = labelled & (self._used(decided) != codes)
+        # All rows first, and then each group, if there are several: as `Levels` takes them.
+        members = [np.full(len(codes), True), *(decided.group == g for g in range(k if k > 1 else 0))]
+        counts = ([int((rows & of_set).sum()) for of_set in members] for rows in (labelled, errors))
+        n_labelled, n_errors = map(tuple, counts)
+        return replace(counted, judged=n_labelled, errors=n_errors)
 
     def _decide(
         self, X: Table, sensitive_features: Table | None, *, scored: bool = False
     ) -> tuple[PairedDecisions, NDArray[np.float64]]:
         """What both classifiers decide, and the model's probability of the positive label if there are two classes."""
-        final, given = split_pipeline(self.model, X)
-        decided = final.decide_twice(given, self.watched, sensitive_features)
+        final, rows = split_pipeline(self.model, X)
+        decided = final.decide_twice(rows, self.watched, sensitive_features)
         probability = np.full(len(decided.group), np.nan)
         if scored and len(final.classes_) == 2 and hasattr(final, "predict_proba"):
-            known = {} if isinstance(final, DAFHClassifier) else {"sensitive_features": sensitive_features}
+            attributes = {} if isinstance(final, DAFHClassifier) else {"sensitive_features": sensitive_features}
             # Models that bring decisions alone have no probabilities, and say so.
             with suppress(DAFHError):
-                probability = final.predict_proba(given, **known)[:, 1]
+                probability = final.predict_proba(rows, **attributes)[:, 1]
         return decided, probability
 
     def _used(self, decided: PairedDecisions) -> NDArray[np.intp]:
         """What the model in use decides."""
+        # Rows of no group are numbered after the groups; the pooled classifier serves them.
         serving = np.append(np.asarray(self._final.serves_) < self._final.n_groups_, False)
         return np.where(serving[decided.group], decided.own, decided.pooled)
 
@@ -164,30 +171,27 @@ class Monitor:
         """Whether every row belongs to a group: a partition by attributes may meet values it has never seen."""
         return isinstance(self._final, DAFHClassifier)
 
-    def _begin(self, parts: DeclaredParts) -> Ledger:
-        """Begin to count, now that it is known which questions there are."""
-        k = int(self._final.n_groups_)
-        serving = np.asarray(self._final.serves_) < k
-        judged, errors = _reference_errors(self._reference, self._final)
+    def _empty_ledger(self, subgroups: DeclaredSubgroups) -> Ledger:
+        """Make books without rows."""
         return Ledger(
             self.settings,
-            parts,
-            serving,
+            subgroups,
+            np.asarray(self._final.serves_) < self._final.n_groups_,
             len(self._final.classes_),
             self._reference,
             divides_all=self._divides_all,
-            judged=judged,
-            errors=errors,
+            reference_errors=_reference_errors(self._reference, self._final),
         )
 
     def _check_model(self) -> None:
         """Begin anew if the model is not the one that evidence is about."""
-        if self._ledger is None or fingerprint_of(self._final) == self._fingerprint:
+        if _fingerprint(self._final) == self._fingerprint:
             return
-        self._look_at_model()
+        self._note_model()
         if self._reference is not None:  # What it says about groups and errors is about the model before.
             self._reference = replace(self._reference, groups=(), no_group=None, judged=(), errors=())
-        self._ledger = self._ledger.start_anew(self._begin(self._ledger.parts))
+        empty = self._empty_ledger(self._ledger.subgroups)
+        self._ledger = self._ledger.start_anew(empty) if self._ledger.n_batches else empty
 
     # ---- rows ----
 
@@ -229,27 +233,31 @@ class Monitor:
         """
         _check_name(name)
         self._check_model()
+        ledger = self._ledger
         decided, probability = self._decide(X, sensitive_features, scored=True)
         table, n = to_pandas(X), len(decided.group)
-        codes, labelled = _read_labels(y, self._final.classes_, n)
-        weight = self.settings.weights(sample_weight, n)
-        ledger = self._ledger
-        parts = DeclaredParts.of(sensitive_features, n) if ledger is None else ledger.parts
-        coded = parts.of_rows(sensitive_features, n)
-        rows = np.zeros(n, decided_rows(coded.shape[1]))
+        label, labelled = _read_labels(y, self._final.classes_, n)
+        weight = self.settings.relative_weights(sample_weight, n)
+        # The first rows declare subgroups where the constructor had none: earlier than any evidence about them.
+        declares = not ledger.n_batches and not ledger.subgroups.attributes
+        subgroups = DeclaredSubgroups.of(sensitive_features, n) if declares else ledger.subgroups
+        codes = subgroups.codes(sensitive_features, n)
+        rows = np.zeros(n, decided_rows(codes.shape[1]))
+        # Hashes, so that the state holds neither identifiers nor values.
         rows["id"] = row_hashes(table) if ids is None else _hashed(ids, n, "ids")
         if persons is not None:
             rows["person"] = _hashed(persons, n, "persons")
-        self._check_same(persons=persons, ids=ids)
+        for argument, values, was_given in (("persons", persons, ledger.has_persons), ("ids", ids, ledger.has_ids)):
+            if was_given is not None and was_given != (values is not None):
+                raise InputError(f"Give {argument} in every update or in none: otherwise rows would count twice.")
         # All was checked: from here on the books change.
-        if ledger is None:
-            ledger = self._begin(parts)
-            coded = parts.without_cuts(coded)
-        self._ledger = ledger
-        ledger.has_persons, ledger.by_id = persons is not None, ids is not None
-        rows["group"], rows["own"], rows["pooled"] = decided.group, decided.own, decided.pooled
+        if declares:
+            ledger = self._ledger = self._empty_ledger(subgroups)
+            codes = subgroups.without_quarters(codes)
+        ledger.has_persons, ledger.has_ids = persons is not None, ids is not None
+        rows["group"], rows["own"], rows["pooled"] = decided
         rows["used"], rows["probability"] = self._used(decided), probability
-        rows["parts"], rows["weight"], rows["label"] = coded, weight, np.where(labelled, codes, UNKNOWN)
+        rows["subgroups"], rows["weight"], rows["label"] = codes, weight, np.where(labelled, label, UNKNOWN)
         return ledger.take(table, rows, name)
 
     def label(self, ids: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Update:
@@ -257,25 +265,16 @@ class Monitor:
 
         Labels of rows that are not waiting are left out, and counted as given before.
         """
-        if self._ledger is None:
-            raise InputError("No rows are waiting for labels: call update first.")
         _check_name(name)
-        codes, known = _read_labels(y, self._final.classes_, as_array(y, "y").size)
-        return self._ledger.label(_hashed(ids, len(codes), "ids"), np.where(known, codes, UNKNOWN), name)
-
-    def _check_same(self, *, persons: ArrayLike | None, ids: ArrayLike | None) -> None:
-        if self._ledger is None:
-            return
-        for name, values, before in (("persons", persons, self._ledger.has_persons), ("ids", ids, self._ledger.by_id)):
-            if before is not None and before != (values is not None):
-                raise InputError(f"Give {name} in every update or in none: otherwise rows would count twice.")
+        codes, labelled = _read_labels(y, self._final.classes_, as_array(y, "y").size)
+        return self._ledger.label(_hashed(ids, len(codes), "ids"), np.where(labelled, codes, UNKNOWN), name)
 
     # ---- results ----
 
     @property
     def notices(self) -> list[Notice]:
         """All alarms, proofs, signs of drift and other notices so far."""
-        return [] if self._ledger is None else list(self._ledger.notices)
+        return list(self._ledger.notices)
 
     @property
     def alarms(self) -> list[Notice]:
@@ -285,17 +284,17 @@ class Monitor:
     @property
     def service(self) -> list[ServiceChange]:
         """Every change of who serves whom that `apply` has made."""
-        return [] if self._ledger is None else list(self._ledger.service)
+        return list(self._ledger.service)
 
     @property
-    def attributes(self) -> list[str] | None:
-        """Names of the attributes that declare subgroups; None before they are settled."""
-        return None if self._ledger is None else [one.name for one in self._ledger.parts.attributes]
+    def attributes(self) -> list[str]:
+        """Names of the attributes that declare subgroups."""
+        return [column.name for column in self._ledger.subgroups.attributes]
 
     @property
     def n_rows(self) -> int:
         """Labelled rows that have counted as evidence."""
-        return 0 if self._ledger is None else self._ledger.evidence.n_rows
+        return self._ledger.evidence.n_rows
 
     def table(self) -> pd.DataFrame:
         """One row per group, part and loss.
@@ -304,8 +303,6 @@ class Monitor:
         high, which hold for all questions and at all times together; harm_evidence and what it needs for an alarm;
         benefit_evidence; in_service; alarm_row (0 for none).
         """
-        if self._ledger is None:
-            raise InputError("Nothing is known before the first update.")
         return self._ledger.evidence.table()
 
     def levels(self) -> pd.DataFrame:
@@ -315,13 +312,11 @@ class Monitor:
         times together; reference_error and the largest error tolerated; predicted and observed share of positive
         labels; the evidence of each kind of change, and alarm_row (0 for none).
         """
-        if self._ledger is None:
-            raise InputError("Nothing is known before the first update.")
         return self._ledger.levels.table()
 
     def drift(self) -> pd.DataFrame:
         """One row per share that is compared with the reference: share, reference_share, evidence, drift_row."""
-        if self._ledger is None or self._ledger.drift is None:
+        if self._ledger.drift is None:
             raise InputError("There is nothing to compare with before the first update.")
         return self._ledger.drift.table()
 
@@ -338,29 +333,19 @@ class Monitor:
             Also kept in `service`. Empty if nothing was to be changed.
         """
         self._check_model()
-        if self._ledger is None:
-            return []
         changes = serve_as_shown(self._final, self.watched, self._ledger)
-        self._fingerprint = fingerprint_of(self._final)
+        if changes:
+            self._fingerprint = _fingerprint(self._final)
         return changes
 
     # ---- as plain values and arrays ----
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All that is known but for notices and changes of service, as plain values and as arrays."""
-        if self._ledger is None:
-            raise InputError("Nothing is known before the first update.")
+        """All that is known, as plain values and as arrays."""
         return self._ledger.to_state(self.watched)
 
     @classmethod
-    def from_state(
-        cls,
-        model: Any,
-        values: dict[str, Any],
-        arrays: dict[str, NDArray[Any]],
-        notices: Sequence[Notice] = (),
-        service: Sequence[ServiceChange] = (),
-    ) -> "Monitor":
+    def from_state(cls, model: Any, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Monitor":
         """Go on with what `to_state` gave, for the same model."""
         monitor, state = cls(model), msgspec.convert(values, PlainState)
         k, n_classes = int(monitor._final.n_groups_), len(monitor._final.classes_)
@@ -368,39 +353,52 @@ class Monitor:
             raise InputError("The state belongs to a model with other groups or labels.")
         monitor.settings, monitor.watched = state.settings, np.array(state.watched, np.intp)
         monitor._reference = state.reference
-        monitor._ledger = monitor._begin(DeclaredParts(state.parts))
-        monitor._ledger.restore(state, arrays, list(notices), list(service))
+        monitor._ledger = monitor._empty_ledger(DeclaredSubgroups(state.attributes))
+        monitor._ledger.restore(state, arrays)
         return monitor
 
     def __str__(self) -> str:
         """Render for a terminal."""
-        if self._ledger is None:
+        n_alarms, n_batches = len(self.alarms), self._ledger.n_batches
+        if not n_batches:
             return "Monitor: no rows yet."
-        shown = display(self.table(), self.settings.level)
+        alarms = "no alarm" if not n_alarms else f"{n_alarms} alarm{'s' * (n_alarms > 1)}"
+        headline = f"Monitor: {self.n_rows:,} labelled rows in {n_batches} batch{'es' * (n_batches != 1)}, {alarms}."
+        questions = render_text(display(self.table(), self.settings.level), left=("subgroup", "loss"))
         levels = render_text(self._ledger.levels.display(), left=("model in use",))
-        n, batches = len(self.alarms), self._ledger.n_batches
-        words = "no alarm" if not n else f"{n} alarm{'s' * (n > 1)}"
-        headline = f"Monitor: {self.n_rows:,} labelled rows in {batches} batch{'es' * (batches != 1)}, {words}."
-        return f"{headline}\n\n{render_text(shown, left=('subgroup', 'loss'))}\n\n{levels}"
+        return f"{headline}\n\n{questions}\n\n{levels}"
 
     __repr__ = __str__
 
 
-def _reference_errors(reference: Reference | None, final: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Reference rows and errors of the model in use, of all rows and of each group; nothing where they are unknown."""
+def _fingerprint(final: Any) -> str:
+    """Tell a fitted model, and who serves whom in it, from all others, by what a model file would hold."""
+    try:
+        content = b"".join(write_state(final).values())
+    except ValueError:  # A part of another library that is not written unasked.
+        report = None if final.guard_report_ is None else final.guard_report_.table
+        fitted = [final.pooled_, getattr(final, "estimators_", []), final.serves_, report]
+        content = str(joblib.hash(fitted)).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _reference_errors(reference: Reference | None, final: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Reference rows and errors of the model in use, of all rows and of each group; zeros where they are unknown."""
+    report, k = final.guard_report_, int(final.n_groups_)
     if reference is not None and reference.judged:
-        return reference.judged, reference.errors
-    report = final.guard_report_
+        return np.array(reference.judged, np.int64), np.array(reference.errors, np.int64)
+    unknown = np.zeros(1 + k if k > 1 else 1, np.int64)
     if report is None or report.losses[0] != "error" or not report.n_rows:
-        return (), ()
-    k, table = len(report.serves), report.table
+        return unknown, unknown.copy()
     if ((report.serves < k) & (report.serves != np.arange(k))).any():
-        return (), ()  # The report has no loss of a group that another group's classifier serves.
-    rows = table["rows"].to_numpy(np.int64)
-    loss = np.where(report.serves == k, table["pooled_loss"], table["own_loss"])
+        return unknown, unknown.copy()  # The report has no loss of a group that another group's classifier serves.
+    # The report has losses as shares; errors are whole numbers unless rows were weighted.
+    rows = report.table["rows"].to_numpy(np.int64)
+    loss = np.where(report.serves == k, report.table["pooled_loss"], report.table["own_loss"])
     errors = np.round(np.nan_to_num(loss) * rows).astype(np.int64)
-    of_groups = (rows.tolist(), errors.tolist()) if k > 1 else ([], [])
-    return (int(rows.sum()), *of_groups[0]), (int(errors.sum()), *of_groups[1])
+    if k == 1:
+        return rows, errors
+    return np.append(rows.sum(), rows), np.append(errors.sum(), errors)
 
 
 def _check_name(name: object) -> None:
@@ -425,18 +423,18 @@ def _hashed(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.uint64]:
 
 
 def _read_labels(y: ArrayLike | None, classes: NDArray[Any], n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Labels as positions of classes, and which are known."""
+    """Labels as positions of classes, and which rows have one."""
     if y is None:
         return np.zeros(n_rows, np.intp), np.zeros(n_rows, bool)
     values = as_array(y, "y")
     if values.shape != (n_rows,):
         raise InputError(f"y has the shape {values.shape}, X has {n_rows} rows: give one label for each.")
     try:
-        known = ~pd.isna(values)
+        labelled = ~pd.isna(values)
         # As objects: pandas has no index of some types, and one of texts refuses halves of letters.
         codes = pd.Index(classes, dtype=object).get_indexer(pd.Index(values.astype(object), dtype=object))
     except TypeError as error:
         raise InputError("y holds lists or records: a label is text or a number.") from error
-    if (codes[known] < 0).any():
-        check_known_labels(values[known], classes, int(known.sum()))
-    return codes.astype(np.intp), known
+    if (codes[labelled] < 0).any():
+        check_known_labels(values[labelled], classes, int(labelled.sum()))
+    return codes.astype(np.intp), labelled

@@ -11,7 +11,7 @@ from dafh.text import clipped, percent, plain, points
 
 Kind = Literal["harm", "benefit", "level", "drift", "shock", "model"]
 ALARMS = ("harm", "level")
-_SAID = {
+_SENTENCES = {
     "model": "The model was changed, and not by this monitor: evidence starts anew.",
     "shock": "The difference between the classifiers varies more from batch to batch than between rows of a batch: the "
     "promises hold for independent rows only. Begin anew with by_batch=True, which counts batches.",
@@ -59,8 +59,8 @@ class Notice:
     def sentence(self) -> str:
         """Say it."""
         when = f"at row {self.row:,}, in batch {self.batch}"
-        if self.kind in _SAID:
-            return f"{_SAID[self.kind]} Noticed {when}."
+        if self.kind in _SENTENCES:
+            return f"{_SENTENCES[self.kind]} Noticed {when}."
         if self.kind in ("drift", "level"):
             return f"{self.part} Shown {when}."
         if self.kind == "benefit":
@@ -69,11 +69,11 @@ class Notice:
                 f"Group {self.group} {would} better off with its own classifier than with the pooled one. Shown {when}."
             )
         assert self.loss is not None
-        loss = Loss(self.loss)
+        title, unit = Loss(self.loss).title, Loss(self.loss).unit
         since = f"since about row {self.onset:,}" if self.onset else "since the start"
-        gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {loss.unit}."
+        gain = "" if self.gain is None else f" Gain of all rows so far: {points(self.gain)} {unit}."
         who = f"{self.part} in group {self.group}" if self.part else f"Group {self.group}"
-        return f"{who} is worse off than with the pooled classifier, in {loss.title}, {since}. Shown {when}.{gain}"
+        return f"{who} is worse off than with the pooled classifier, in {title}, {since}. Shown {when}.{gain}"
 
     def __str__(self) -> str:
         """Say it, after its kind."""
@@ -104,17 +104,13 @@ class ServiceChange:
 
     def __str__(self) -> str:
         """Say it."""
-        before, after = (_server(name) for name in (self.before, self.after))
+        server, previous = ("the pooled classifier" if s == "pooled" else s for s in (self.after, self.before))
         when = f"from row {self.row:,} on (batch {self.batch})"
-        return f"Group {self.group}: served by {after} instead of {before}, {when}, because {self.reason}."
+        return f"Group {self.group}: served by {server} instead of {previous}, {when}, because {self.reason}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {**plain(asdict(self)), "sentence": str(self)}
-
-
-def _server(name: str) -> str:
-    return "the pooled classifier" if name == "pooled" else name
 
 
 @dataclass(frozen=True)
@@ -160,10 +156,9 @@ class Update:
             "given before and left out": self.n_repeated,
             "not counted (no group, or another row of a person)": self.n_left_out,
         }
-        parts = [f"{n:,} {what}" for what, n in counts.items() if n]
-        what = f": {', '.join(parts)}" if parts else ""
+        counted = ", ".join(f"{n:,} {words}" for words, n in counts.items() if n)
         title = f"Batch {self.batch}" + (f" ({clipped(self.name)})" if self.name else "")
-        sentences = [f"{title}, {self.n_rows:,} rows{what}."]
+        sentences = [f"{title}, {self.n_rows:,} rows{f': {counted}' if counted else ''}."]
         if self.n_waiting:
             sentences.append(f"{self.n_waiting:,} row{'s wait' if self.n_waiting != 1 else ' waits'} for labels.")
         if self.n_held:
@@ -174,10 +169,13 @@ class Update:
         """Render for a terminal."""
         return "\n".join([self.headline(), *(map(str, self.notices) if self.notices else ["Nothing new is shown."])])
 
+    def counts(self) -> dict[str, Any]:
+        """Plain values, without the notices."""
+        return {name: value for name, value in asdict(self).items() if name != "notices"}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        counts = {name: value for name, value in asdict(self).items() if name != "notices"}
-        return {**counts, "notices": [notice.to_dict() for notice in self.notices]}
+        return {**self.counts(), "notices": [notice.to_dict() for notice in self.notices]}
 
 
 # ---- the table, for readers ----
@@ -187,7 +185,7 @@ def display(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """One line per question, as text; columns that say the same in every line are left out."""
     is_cost = table["loss"] == "cost"
     limits = [limits_in_words(*line) for line in zip(table["gain"], table["low"], table["high"], strict=True)]
-    shown = pd.DataFrame(
+    lines = pd.DataFrame(
         {
             "group": table["group"],
             "subgroup": table["part"].replace("", "all rows"),
@@ -203,8 +201,9 @@ def display(table: pd.DataFrame, level: float) -> pd.DataFrame:
             "alarm": [f"row {row:,}" if row else "–" for row in table["alarm_row"]],
         }
     )
-    same = {"subgroup": "all rows", "loss": TITLES["error"]}
-    return shown[[name for name in shown if name not in same or not (shown[name] == same[name]).all()]]
+    # Most monitors watch whole groups by their error rate.
+    usual = {"subgroup": "all rows", "loss": TITLES["error"]}
+    return lines[[name for name in lines if name not in usual or not (lines[name] == usual[name]).all()]]
 
 
 def has_changed(gain: float, low: float, high: float) -> bool:

@@ -19,18 +19,16 @@ from dafh.monitor.notices import Notice, ServiceChange, Update
 from dafh.storage import is_special
 from dafh.text import clipped, plain
 
-_FORMAT = 2
+_FORMAT = 3
 # Marks the file as ours ("dafw" in ASCII), so that we never write to a database of another program.
 _APPLICATION = 0x64616677
-_TABLES = (
-    "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), plain TEXT NOT NULL, arrays BLOB NOT NULL)",
-    "CREATE TABLE models (number INTEGER PRIMARY KEY, checksum TEXT UNIQUE NOT NULL, name TEXT NOT NULL, "
-    "batch INTEGER NOT NULL, content BLOB)",
-    "CREATE TABLE batches (number INTEGER PRIMARY KEY, name TEXT NOT NULL, fingerprint TEXT NOT NULL, "
-    "added TEXT NOT NULL, counts TEXT NOT NULL, evidence TEXT NOT NULL, levels TEXT NOT NULL, drift TEXT NOT NULL)",
-    "CREATE TABLE notices (number INTEGER PRIMARY KEY, batch INTEGER NOT NULL, plain TEXT NOT NULL)",
-    "CREATE TABLE service (number INTEGER PRIMARY KEY, batch INTEGER NOT NULL, plain TEXT NOT NULL)",
-)
+_SCHEMA = f"""
+    PRAGMA application_id = {_APPLICATION};
+    PRAGMA user_version = {_FORMAT};
+    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), plain TEXT NOT NULL, arrays BLOB NOT NULL);
+    CREATE TABLE models (number INTEGER PRIMARY KEY, checksum TEXT UNIQUE NOT NULL, name TEXT NOT NULL, content BLOB);
+    CREATE TABLE batches (number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, plain TEXT NOT NULL)
+"""
 
 
 @dataclass(frozen=True)
@@ -84,27 +82,24 @@ class WatchStore:
         try:
             self._check_owner()
         except BaseException:
-            self.close()
+            self._connection.close()
             raise
 
     def _check_owner(self) -> None:
         """Refuse the file of another program or format, before anything is written to it."""
         with self._reading():
-            tables = self._value("SELECT count(*) FROM sqlite_master")
+            if not self._has_tables():
+                return
             owner, version = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
-        if tables and owner != _APPLICATION:
+        if owner != _APPLICATION:
             raise InputError(f"{self.path} belongs to another program: choose another file for the state.")
-        if tables and version != _FORMAT:
+        if version != _FORMAT:
             raise InputError(f"{self.path} was written by another version of dafh (format {version}, not {_FORMAT}).")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     @contextmanager
@@ -115,6 +110,7 @@ class WatchStore:
         """
         connection = self._connection
         try:
+            # Not at the first write: a state that two processes have read would lose the batch of one of them.
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
@@ -123,11 +119,9 @@ class WatchStore:
                 f"{self.path} is in use by another process, for more than {self._wait:g} seconds: try again later."
             ) from error
         try:
-            # Also where two processes have found an empty file: the second one sees what the first has made.
-            if not self._value("SELECT count(*) FROM sqlite_master"):
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {_FORMAT}")
-                for statement in _TABLES:
+            if not self._has_tables():
+                # One by one: `executescript` would commit first.
+                for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
             yield
             connection.execute("COMMIT")
@@ -156,78 +150,64 @@ class WatchStore:
     def _value(self, query: str) -> Any:
         return self._connection.execute(query).fetchone()[0]
 
+    def _has_tables(self) -> bool:
+        return bool(self._value("SELECT count(*) FROM sqlite_master"))
+
     @property
     def is_empty(self) -> bool:
         """Whether there is no batch yet."""
         with self._reading():
-            return not self._value("SELECT count(*) FROM sqlite_master") or not self._value(
-                "SELECT count(*) FROM state"
-            )
+            return not self._has_tables() or not self._value("SELECT count(*) FROM batches")
 
     def models(self) -> list[KnownModel]:
         """Model files that the state belongs to, the one in use last."""
         with self._reading():
-            found = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
-            return [KnownModel(*row) for row in found]
+            rows = self._connection.execute("SELECT checksum, name, content FROM models ORDER BY number")
+            return [KnownModel(*row) for row in rows]
 
     def monitor(self, model: Any) -> Monitor:
         """Go on where the last batch ended."""
-        values, said = self.plain_state(), (self.notices(), self.service())
         with self._reading():
-            with np.load(io.BytesIO(self._value("SELECT arrays FROM state")), allow_pickle=False) as found:
-                arrays = dict(found.items())
-            return Monitor.from_state(model, values, arrays, *said)
+            with np.load(io.BytesIO(self._value("SELECT arrays FROM state")), allow_pickle=False) as file:
+                arrays = dict(file.items())
+            return Monitor.from_state(model, self.plain_state(), arrays)
 
     def plain_state(self) -> dict[str, Any]:
-        """Settings and counts, without the arrays."""
+        """Settings, counts, notices and changes of service, without the arrays."""
         with self._reading():
             return msgspec.json.decode(self._value("SELECT plain FROM state"), type=dict[str, Any])
 
     def notices(self) -> list[Notice]:
         """All that was noticed, in its order."""
         with self._reading():
-            found = self._connection.execute("SELECT plain FROM notices ORDER BY number")
-            return [msgspec.json.decode(text, type=Notice) for (text,) in found]
+            return msgspec.convert(self.plain_state()["notices"], list[Notice])
 
     def service(self) -> list[ServiceChange]:
         """All changes of who serves whom."""
         with self._reading():
-            found = self._connection.execute("SELECT plain FROM service ORDER BY number")
-            return [msgspec.json.decode(text, type=ServiceChange) for (text,) in found]
+            return msgspec.convert(self.plain_state()["service"], list[ServiceChange])
 
-    def batch_of(self, fingerprint: str) -> StoredBatch | None:
-        """Return the batch that had exactly these rows, if there was one."""
-        found = self._batches("WHERE fingerprint = ?", fingerprint)
-        return found[0] if found else None
-
-    def batches(self) -> list[StoredBatch]:
-        """All batches, in their order."""
-        return self._batches()
-
-    def _batches(self, where: str = "", *values: str) -> list[StoredBatch]:
-        query = f"SELECT number, name, added, counts, evidence, levels, drift FROM batches {where} ORDER BY number"
+    def batches(self, fingerprint: str | None = None) -> list[StoredBatch]:
+        """All batches in their order, or those of exactly these rows."""
+        query = "SELECT plain FROM batches WHERE fingerprint = coalesce(?, fingerprint) ORDER BY number"
         with self._reading():
-            return [
-                StoredBatch(number, name, added, *map(msgspec.json.decode, texts))
-                for number, name, added, *texts in self._connection.execute(query, values)
-            ]
+            rows = self._connection.execute(query, [fingerprint])
+            return [msgspec.json.decode(text, type=StoredBatch) for (text,) in rows]
 
     # ---- writing, within a transaction ----
 
-    def put_model(self, checksum: str, name: str, batch: int, content: bytes | None = None) -> None:
+    def put_model(self, checksum: str, name: str, content: bytes | None = None) -> None:
         """Let another model file belong to the state from now on."""
-        values = (checksum, name, batch, content)
-        self._connection.execute("INSERT INTO models (checksum, name, batch, content) VALUES (?, ?, ?, ?)", values)
+        row = checksum, name, content
+        self._connection.execute("INSERT INTO models (checksum, name, content) VALUES (?, ?, ?)", row)
 
     def put_batch(self, monitor: Monitor, update: Update, fingerprint: str) -> None:
         """Store a batch with all that is known after it."""
-        counts = {name: value for name, value in update.to_dict().items() if name != "notices"}
         tables = [plain(table.to_dict("records")) for table in (monitor.table(), monitor.levels(), monitor.drift())]
-        texts = [_as_json(value) for value in (counts, *tables)]
         added = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (update.batch, update.name, fingerprint, added, *texts)
-        self._connection.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        self._put_plain("notices", update.batch, [notice.to_dict() for notice in update.notices])
+        batch = StoredBatch(update.batch, update.name, added, update.counts(), *tables)
+        row = update.batch, fingerprint, msgspec.json.encode(batch).decode()
+        self._connection.execute("INSERT INTO batches VALUES (?, ?, ?)", row)
         self.put_state(monitor)
 
     def put_state(self, monitor: Monitor) -> None:
@@ -235,17 +215,5 @@ class WatchStore:
         values, arrays = monitor.to_state()
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
-        row = (_as_json(values), buffer.getvalue())
+        row = msgspec.json.encode(values).decode(), buffer.getvalue()
         self._connection.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?)", row)
-
-    def put_service(self, batch: int, changes: list[ServiceChange]) -> None:
-        """Store changes of who serves whom."""
-        self._put_plain("service", batch, [change.to_dict() for change in changes])
-
-    def _put_plain(self, table: str, batch: int, entries: list[dict[str, Any]]) -> None:
-        rows = [(batch, _as_json(entry)) for entry in entries]
-        self._connection.executemany(f"INSERT INTO {table} (batch, plain) VALUES (?, ?)", rows)
-
-
-def _as_json(value: object) -> str:
-    return msgspec.json.encode(value).decode()

@@ -98,26 +98,32 @@ class RegionSearch:
     ) -> None:
         self.binning, self.score = binning, score
         self.smallest, self.largest_share = smallest, largest_share
-        self.first = np.concatenate([[0], np.cumsum(binning.n_bins)]).astype(np.intp)
+        self.first_bins = np.concatenate([[0], np.cumsum(binning.n_bins)]).astype(np.intp)
+        """Where the bins of each column begin, of the bins of all columns."""
         self.rows = np.arange(len(codes))
-        """Positions of the rows that are left."""
+        """Positions of the remaining rows."""
         self._codes = np.asfortranarray(codes)
         # The first value counts rows, whatever they weigh.
         self._values = np.column_stack([np.ones(len(codes), values.dtype), values])
-        places = (codes + self.first[:-1]).astype(np.int32)
-        ends = np.arange(0, places.size + 1, codes.shape[1])
-        ones = np.ones(places.size, values.dtype)
-        self._one_hot = csr_array((ones, places.ravel(), ends), (len(codes), int(self.first[-1])))
+        # One sparse row per row of the table, with a 1 for its bin in each column: a histogram of all columns is then
+        # one matrix product, several times as fast as a bincount for each column and value.
+        bins = (codes + self.first_bins[:-1]).astype(np.int32)
+        row_ends = np.arange(0, bins.size + 1, codes.shape[1])
+        ones = np.ones(bins.size, values.dtype)
+        self._one_hot = csr_array((ones, bins.ravel(), row_ends), (len(codes), int(self.first_bins[-1])))
         self._sums = self._histogram(None)
-        self._lines, self._lists = _Lines(binning, self.first, intervals=intervals), _Lists(binning, self.first)
+        self._families = (
+            _Ranges(binning, self.first_bins, intervals=intervals),
+            _CategoryLists(binning, self.first_bins),
+        )
 
     @property
     def total(self) -> NDArray[np.float64]:
-        """Number of the rows that are left, and sums of their values."""
-        return self._sums[: self.first[1]].sum(axis=0)
+        """Number of the remaining rows, and sums of their values."""
+        return self._sums[: self.first_bins[1]].sum(axis=0)
 
     def inside(self, candidate: Candidate) -> NDArray[np.bool_]:
-        """Whether each row that is left lies in a region."""
+        """Whether each remaining row lies in a region."""
         return candidate.rows(self._codes)
 
     def wordiness(self, candidate: Candidate) -> tuple[int, float]:
@@ -127,63 +133,63 @@ class RegionSearch:
         )
         return n_named, candidate.n_rows
 
-    def leave_out(self, gone: NDArray[np.bool_]) -> None:
-        """Take some of the rows that are left out of the search; a copy made before keeps them."""
-        self._sums = self._without(self._sums, self._histogram(gone))
-        self.rows, self._values, self._one_hot = (one[~gone] for one in (self.rows, self._values, self._one_hot))
-        self._codes = np.asfortranarray(self._codes[~gone])
+    def leave_out(self, removed: NDArray[np.bool_]) -> None:
+        """Take some of the remaining rows out of the search; a copy made before keeps them."""
+        self._sums = _subtract(self._sums, self._histogram(removed))
+        self.rows, self._values = self.rows[~removed], self._values[~removed]
+        self._one_hot, self._codes = self._one_hot[~removed], np.asfortranarray(self._codes[~removed])
 
     def use_values(self, columns: NDArray[np.intp]) -> None:
         """Go on with some of the values only; a copy made before keeps all."""
-        counted = np.append(0, columns + 1)
-        self._values, self._sums = self._values[:, counted], self._sums[:, counted]
+        columns = np.append(0, columns + 1)
+        self._values, self._sums = self._values[:, columns], self._sums[:, columns]
 
     def best(self, depth: int = 2, n_best: int = 12, beam: int = BEAM) -> list[Candidate]:
         """Return the best candidates of each depth, the best first: at most so many with one, two, … conditions."""
-        everybody = Candidate(-np.inf, float(len(self.rows)), {})
-        nodes, total, found = [(everybody, self._sums)], self.total, []
+        all_rows = Candidate(-np.inf, float(len(self.rows)), {})
+        nodes, total, candidates = [(all_rows, self._sums)], self.total, []
         for level in range(depth):
             children: dict[Any, Candidate] = {}
             for parent, sums in nodes:
                 for child in self._children(parent, sums, total, max(n_best, beam)):
                     key = tuple(sorted((column, bins.tobytes()) for column, bins in child.bins.items()))
                     children.setdefault(key, child)
-            ranked = sorted(children.values(), key=lambda one: -one.score)
-            found += ranked[:n_best]
+            ranked = sorted(children.values(), key=lambda child: -child.score)
+            candidates += ranked[:n_best]
             if level + 1 < depth:
-                nodes = [(one, self._histogram_of(one)) for one in ranked[:beam] if one.n_rows > self.smallest]
-        return sorted(found, key=lambda one: -one.score)
+                nodes = [(node, self._histogram_of(node)) for node in ranked[:beam] if node.n_rows > self.smallest]
+        return sorted(candidates, key=lambda candidate: -candidate.score)
 
     def refined(self, candidate: Candidate) -> Candidate:
         """Move the ends of each interval of numbers to the best cuts, all other conditions staying as they are."""
         for column in [column for column in candidate.bins if not self.binning.columns[column].is_category]:
-            others = {other: bins for other, bins in candidate.bins.items() if other != column}
-            rest = replace(candidate, n_rows=float(len(self.rows)), bins=others)
-            rows = self._histogram(self.inside(rest) if others else None)
-            sums = rows[self.first[column] : self.first[column + 1]]
-            below = np.vstack([np.zeros_like(sums[:1]), np.cumsum(sums[:-1], axis=0)])
-            first, last = np.triu_indices(len(below), 1)
-            # An end that is open stays open.
-            before = np.flatnonzero(candidate.bins[column][:-1])
-            if not len(before):
+            allowed = candidate.bins[column]
+            conditions = {number: bins for number, bins in candidate.bins.items() if number != column}
+            parent = replace(candidate, n_rows=float(len(self.rows)), bins=conditions)
+            histogram = self._histogram(self.inside(parent) if conditions else None)
+            sums = histogram[self.first_bins[column] : self.first_bins[column + 1]]
+            # All intervals of bins [start, end), from running sums; the last bin is for gaps.
+            running = np.vstack([np.zeros_like(sums[:1]), np.cumsum(sums[:-1], axis=0)])
+            start, end = np.triu_indices(len(running), 1)
+            numbers = np.flatnonzero(allowed[:-1])
+            if not len(numbers):
                 continue
-            kept = ((first == 0) | (before[0] > 0)) & ((last == len(below) - 1) | (before[-1] < len(below) - 2))
-            first, last = first[kept], last[kept]
-            candidates = below[last] - below[first] + candidate.bins[column][-1] * sums[-1]
-            scores = self._scores(candidates, rest, self.total)
+            # An end that is open stays open.
+            is_tried = ((start == 0) | (numbers[0] > 0)) & ((end == len(sums) - 1) | (numbers[-1] < len(sums) - 2))
+            start, end = start[is_tried], end[is_tried]
+            candidates = running[end] - running[start] + allowed[-1] * sums[-1]
+            scores = self._scores(candidates, parent, self.total)
             best = int(scores.argmax())
             if scores[best] > candidate.score * (1 + 1e-9):
-                place = np.arange(len(sums) - 1)
-                inside = (place >= first[best]) & (place < last[best])
-                bins = {**candidate.bins, column: np.append(inside, candidate.bins[column][-1])}
-                candidate = Candidate(float(scores[best]), float(candidates[best, 0]), bins)
+                bins = _bins(len(sums), slice(start[best], end[best]), with_gap=allowed[-1])
+                candidate = Candidate(float(scores[best]), float(candidates[best, 0]), {**candidate.bins, column: bins})
         return candidate
 
     def _histogram_of(self, candidate: Candidate) -> NDArray[np.float64]:
         """Histogram of the rows in a region; that of a large one by subtraction."""
         inside = self.inside(candidate)
         if 2 * candidate.n_rows > len(self.rows):
-            return self._without(self._sums, self._histogram(~inside))
+            return _subtract(self._sums, self._histogram(~inside))
         return self._histogram(inside)
 
     def _histogram(self, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
@@ -193,22 +199,15 @@ class RegionSearch:
         members = np.flatnonzero(rows)
         return np.asarray(self._one_hot[members].T @ self._values[members], np.float64)
 
-    @staticmethod
-    def _without(sums: NDArray[np.float64], gone: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Subtract sums; nothing is left in empty bins, not even rounding."""
-        left = sums - gone
-        left[left[:, 0] < 0.5] = 0.0
-        return left
-
     def _children(
         self, parent: Candidate, sums: NDArray[np.float64], total: NDArray[np.float64], n_best: int
     ) -> Iterator[Candidate]:
         """The best candidates of each kind of condition, at most one for a column, among the rows of a node."""
-        for kind in (self._lines, self._lists):
-            for column, score, allowed in kind.best(sums, lambda one: self._scores(one, parent, total), n_best):
-                n_rows = float(sums[self.first[column] : self.first[column + 1]][allowed, 0].sum())
-                before = parent.bins.get(column)
-                bins = allowed if before is None else allowed & before
+        for family in self._families:
+            best = family.best(sums, lambda candidates: self._scores(candidates, parent, total), n_best)
+            for column, score, allowed in best:
+                n_rows = float(sums[self.first_bins[column] : self.first_bins[column + 1]][allowed, 0].sum())
+                bins = allowed & parent.bins.get(column, True)
                 yield Candidate(score, n_rows, {**parent.bins, column: bins})
 
     def _scores(self, sums: NDArray[np.float64], parent: Candidate, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -226,130 +225,132 @@ Best = Iterator[tuple[int, float, NDArray[np.bool_]]]
 ScoreSums = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-class _Lines:
-    """Half-lines of all columns of numbers and dates, by running sums over their bins."""
+class _Ranges:
+    """Half-lines and intervals of columns of numbers and dates: neighbouring bins, whose sums are running sums."""
 
-    def __init__(self, binning: Binning, first: NDArray[np.intp], *, intervals: bool) -> None:
-        self.columns = [column for column, about in enumerate(binning.columns) if not about.is_category]
-        widths = [binning.columns[column].n_bins - 1 for column in self.columns]
-        self.bins = _ranges(first[self.columns], widths)
-        self.start = np.concatenate([[0], np.cumsum(widths)]).astype(np.intp)
-        self.of = np.repeat(np.arange(len(self.columns)), widths)
-        self.gap = np.array([first[column + 1] - 1 for column in self.columns], np.intp)
-        # Bins at both ends of intervals, between a few cuts of each column.
-        pairs = [list(combinations(_spread(width - 1 if intervals else 0), 2)) for width in widths]
-        self.pairs = np.array([(self.start[i] + a, self.start[i] + b) for i, one in enumerate(pairs) for a, b in one])
-        self.pairs = self.pairs.reshape(-1, 2).astype(np.intp)
-        self.start_of_pairs = np.concatenate([[0], np.cumsum([len(one) for one in pairs])]).astype(np.intp)
+    def __init__(self, binning: Binning, first_bins: NDArray[np.intp], *, intervals: bool) -> None:
+        self.columns = [number for number, column in enumerate(binning.columns) if not column.is_category]
+        self.first, self.gap = first_bins[self.columns], first_bins[1:][self.columns] - 1
+        # Bins [start, end) of each candidate, column by column, for each kind of condition.
+        below, above, between = [], [], []
+        for first, gap in zip(self.first, self.gap, strict=True):
+            bins = np.arange(first, gap)
+            below.append(np.column_stack([np.full(len(bins), first), bins + 1]))
+            above.append(np.column_stack([bins + 1, np.full(len(bins), gap)]))
+            # Intervals end at a few cuts only: their number grows with the square of that of the cuts.
+            n_cuts = len(bins) - 1 if intervals else 0
+            spread = np.linspace(0, n_cuts - 1, _CUTS_OF_INTERVALS if n_cuts > 0 else 0)
+            ends = first + 1 + np.unique(spread.round().astype(np.intp))
+            between.append(np.array(list(combinations(ends, 2)), np.intp).reshape(-1, 2))
+        self.half_lines, self.intervals = (below, above), between
 
     def best(self, sums: NDArray[np.float64], score: ScoreSums, n_best: int) -> Best:
         if not self.columns:
             return
-        inside, gaps = sums[self.bins], sums[self.gap]
-        running = np.cumsum(inside, axis=0)
-        begin = self.start[:-1][self.of]
-        below = running - (running[begin] - inside[begin])
-        above = below[self.start[1:] - 1][self.of] - below
-        kinds = [(below, True, False), (above, False, False)]
-        has_gaps = gaps[:, 0] > 0
-        if has_gaps.any():
-            # Rows without a value may go with either side.
-            kinds += [(below + gaps[self.of], True, True), (above + gaps[self.of], False, True)]
-        for candidates, is_below, with_gap in kinds:
+        running = np.vstack([np.zeros_like(sums[:1]), np.cumsum(sums, axis=0)])
+        gaps = sums[self.gap]
+        kinds = [(ranges, False) for ranges in self.half_lines]
+        if (gaps[:, 0] > 0).any():  # Rows without a value may go with either side.
+            kinds += [(ranges, True) for ranges in self.half_lines]
+        for ranges, with_gap in [*kinds, (self.intervals, False)]:
+            start, end = np.concatenate(ranges).T
+            offsets = _offsets([len(candidates) for candidates in ranges])
+            candidates = running[end] - running[start]
+            if with_gap:
+                column = np.repeat(np.arange(len(ranges)), np.diff(offsets))
+                candidates += gaps[column]
             scores = score(candidates)
             if with_gap:
-                scores[~has_gaps[self.of]] = -np.inf
-            for number, best, highest in _best_by_column(scores, self.start, n_best):
-                place = np.arange(self.start[number + 1] - self.start[number])
-                yield self.columns[number], highest, np.append(place <= best if is_below else place > best, with_gap)
-        if not len(self.pairs):
-            return
-        low, high = self.pairs.T
-        scores = score(below[high] - below[low])
-        for number, best, highest in _best_by_column(scores, self.start_of_pairs, n_best):
-            first, last = self.pairs[self.start_of_pairs[number] + best] - self.start[number]
-            place = np.arange(self.start[number + 1] - self.start[number])
-            yield self.columns[number], highest, np.append((place > first) & (place <= last), False)
+                scores[gaps[column, 0] == 0] = -np.inf
+            for number, best, highest in _best_by_column(scores, offsets, n_best):
+                first, n_bins = self.first[number], self.gap[number] + 1 - self.first[number]
+                bins = slice(start[best] - first, end[best] - first)
+                yield self.columns[number], highest, _bins(n_bins, bins, with_gap=with_gap)
 
 
-class _Lists:
+class _CategoryLists:
     """Lists of one to three categories, and all but one category."""
 
-    def __init__(self, binning: Binning, first: NDArray[np.intp]) -> None:
+    def __init__(self, binning: Binning, first_bins: NDArray[np.intp]) -> None:
         self.columns = [
-            column for column, about in enumerate(binning.columns) if about.is_category and about.categories
+            number for number, column in enumerate(binning.columns) if column.is_category and column.categories
         ]
-        self.widths = [len(binning.columns[column].categories) for column in self.columns]
+        n_categories = [len(binning.columns[column].categories) for column in self.columns]
         self.n_bins = [binning.columns[column].n_bins for column in self.columns]
-        self.bins = _ranges(first[self.columns], self.widths)
-        self.start = np.concatenate([[0], np.cumsum(self.widths)]).astype(np.intp)
-        # All bins of the columns, those of rare and of unseen categories included.
-        self.every = _ranges(first[self.columns], self.n_bins)
-        self.ends = np.concatenate([[0], np.cumsum(self.n_bins)]).astype(np.intp)[:-1]
-        self.of = np.repeat(np.arange(len(self.columns)), self.widths)
-        self.lists = [one for size in (2, 3) for one in combinations(range(_CATEGORIES_IN_LISTS), size)]
-        self.member = np.zeros((len(self.lists), _CATEGORIES_IN_LISTS))
-        for number, one in enumerate(self.lists):
-            self.member[number, list(one)] = 1.0
+        self.first_bins, self.offsets = first_bins, _offsets(n_categories)
+        # Bins of all categories: those of rare and of unseen ones come after them in each column, and are left out.
+        ranges = zip(first_bins[self.columns], n_categories, strict=True)
+        self.bins = np.concatenate([np.zeros(0, np.intp), *(np.arange(first, first + n) for first, n in ranges)])
+        lists = [members for size in (2, 3) for members in combinations(range(_CATEGORIES_IN_LISTS), size)]
+        self.is_member = np.array([np.isin(range(_CATEGORIES_IN_LISTS), members) for members in lists])
 
     def best(self, sums: NDArray[np.float64], score: ScoreSums, n_best: int) -> Best:
         if not self.columns:
             return
-        alone = sums[self.bins]
-        scores = score(alone)
-        whole = np.add.reduceat(sums[self.every], self.ends, axis=0)
-        others = score(whole[self.of] - alone)
-        for number, best, highest in _best_by_column(scores, self.start, n_best):
-            yield self.columns[number], highest, self._allowed(number, [best])
-        for number, best, highest in _best_by_column(others, self.start, n_best):
-            yield self.columns[number], highest, ~self._allowed(number, [best])
-        # Lists are of the categories that are best by themselves. A zero at the end fills up short columns.
-        padded = np.vstack([alone, np.zeros_like(alone[:1])])
-        strongest = np.full((len(self.columns), _CATEGORIES_IN_LISTS), len(alone))
+        singles = sums[self.bins]
+        scores = score(singles)
+        in_column = np.add.reduceat(sums, self.first_bins[:-1], axis=0)[self.columns]
+        complements = score(np.repeat(in_column, np.diff(self.offsets), axis=0) - singles)
+        for number, best, highest in _best_by_column(scores, self.offsets, n_best):
+            yield self.columns[number], highest, self._bins_of(number, [best])
+        for number, best, highest in _best_by_column(complements, self.offsets, n_best):
+            yield self.columns[number], highest, ~self._bins_of(number, [best])
+        # Lists are of the categories that are best by themselves; those too small by themselves come last. A column
+        # with fewer categories is filled up with a zero after the last of all categories.
+        strongest = np.full((len(self.columns), _CATEGORIES_IN_LISTS), len(singles))
         for number in range(len(self.columns)):
-            mine = np.arange(self.start[number], self.start[number + 1])
-            some = alone[mine, 0] > 0
-            ranked = mine[some][np.argsort(-_or_lowest(scores[mine[some]]), kind="stable")][:_CATEGORIES_IN_LISTS]
+            candidates = np.arange(*self.offsets[number : number + 2])
+            candidates = candidates[singles[candidates, 0] > 0]
+            ranks = np.where(np.isfinite(scores[candidates]), scores[candidates], -1e300)
+            ranked = candidates[np.argsort(-ranks, kind="stable")][:_CATEGORIES_IN_LISTS]
             strongest[number, : len(ranked)] = ranked
-        together = np.einsum("lc,kcv->klv", self.member, padded[strongest])
-        of_lists = score(together.reshape(-1, sums.shape[1]))
-        starts = np.arange(len(self.columns) + 1) * len(self.lists)
-        for number, best, highest in _best_by_column(of_lists, starts, n_best):
-            members = strongest[number][self.member[best] > 0]
-            if (members < len(alone)).all():
-                yield self.columns[number], highest, self._allowed(number, members - self.start[number])
+        padded = np.vstack([singles, np.zeros_like(singles[:1])])
+        lists = np.einsum("lc,kcv->klv", self.is_member.astype(float), padded[strongest])
+        of_lists = score(lists.reshape(-1, sums.shape[1]))
+        offsets = np.arange(len(self.columns) + 1) * len(self.is_member)
+        for number, best, highest in _best_by_column(of_lists, offsets, n_best):
+            members = strongest[number][self.is_member[best - offsets[number]]]
+            if (members < len(singles)).all():
+                yield self.columns[number], highest, self._bins_of(number, members)
 
-    def _allowed(self, number: int, members: Any) -> NDArray[np.bool_]:
+    def _bins_of(self, number: int, members: Any) -> NDArray[np.bool_]:
+        """Allowed bins of a column, from positions of its categories among all categories."""
         allowed = np.zeros(self.n_bins[number], bool)
-        allowed[members] = True
+        allowed[np.asarray(members) - self.offsets[number]] = True
         return allowed
 
 
-def _spread(n_cuts: int) -> list[int]:
-    """Positions of a few cuts, evenly spread."""
-    return np.unique(np.linspace(0, n_cuts - 1, _CUTS_OF_INTERVALS).round().astype(int)).tolist() if n_cuts > 0 else []
+def _subtract(sums: NDArray[np.float64], removed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Subtract histograms; nothing remains in empty bins, not even rounding."""
+    remaining = sums - removed
+    remaining[remaining[:, 0] < 0.5] = 0.0
+    return remaining
 
 
-def _or_lowest(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores to rank by, where candidates that are too small by themselves come last."""
-    return np.where(np.isfinite(scores), scores, -1e300)
+def _bins(n_bins: int, neighbours: slice, *, with_gap: bool | np.bool_) -> NDArray[np.bool_]:
+    """Allowed bins of a column of numbers, of which the last is for gaps."""
+    allowed = np.zeros(n_bins, bool)
+    allowed[neighbours] = True
+    allowed[-1] = with_gap
+    return allowed
+
+
+def _offsets(sizes: list[int]) -> NDArray[np.intp]:
+    """Where the candidates of each column begin, and where the last ones end."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
 def _best_by_column(
-    scores: NDArray[np.float64], start: NDArray[np.intp], n_best: int
+    scores: NDArray[np.float64], offsets: NDArray[np.intp], n_best: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Number of a column, place of its highest score, and the score, of the columns with the highest ones."""
-    filled = np.flatnonzero(np.diff(start))
+    """Number of a column, position of its highest score, and the score, of the columns with the highest ones."""
+    filled = np.flatnonzero(np.diff(offsets))
     if not len(filled):
         return
-    highest = np.maximum.reduceat(scores, start[filled])
+    highest = np.maximum.reduceat(scores, offsets[filled])
     for rank in np.argsort(-highest, kind="stable")[:n_best]:
         if np.isfinite(highest[rank]):
             number = int(filled[rank])
-            yield number, int(scores[start[number] : start[number + 1]].argmax()), float(highest[rank])
-
-
-def _ranges(first: NDArray[np.intp], widths: list[int]) -> NDArray[np.intp]:
-    """Consecutive numbers from each first one on, one range after the other."""
-    parts = [np.arange(begin, begin + width) for begin, width in zip(first, widths, strict=True)]
-    return np.concatenate(parts) if parts else np.zeros(0, np.intp)
+            first = offsets[number]
+            best = int(first + scores[first : offsets[number + 1]].argmax())
+            yield number, best, float(highest[rank])

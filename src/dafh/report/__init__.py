@@ -1,8 +1,8 @@
-"""A report in two steps: a summary of plain values (`summary`), and one HTML file made from it (`page`).
+"""A report in two steps: a summary of plain values, and one HTML file made from it (`page`).
 
-A new number is computed in `summary` and placed in `page.html`. A new chart comes from `dafh.plots`; it is chosen in
-`charts`, with the table behind it in `tables`, and placed in `page.html`. `watched` summarizes a model in use, and
-`watched.html` is its page; `compared` and `compared.html` are about a change of model.
+`summary` is about an audit, `compared` about a change of model, `watched` about a model in use; each has a template of
+its name. A summary has `tables`, the texts that a terminal prints too, and `charts`, the specifications that
+`dafh.plots` makes: the template places them by name.
 """
 
 from dafh.report.compared import summarize_comparison

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import dafh
+from dafh import plots
 from dafh.evaluation.compare import Comparison
-from dafh.text import plain
+from dafh.report.page import page_charts, page_table
+from dafh.text import Section, plain
 
-_SIGNS = {"harm": "✖", "unchanged": "○", "better": "✔", "undecided": "◆", "different": "◆"}
-# Classes of the box at the top, whose colours the other pages share.
-_TONES = {"harm": "harm", "unchanged": "unchanged", "better": "no_harm", "undecided": "undecided"}
-_VERDICTS = {"loses": "violated", "gains": "satisfied", "not worse": "satisfied", "undecided": "undecided"}
+# Signs and colours of the box at the top; pages about a model in use have boxes of the same colours.
+_TONES = {
+    "harm": ("✖", "harm"),
+    "unchanged": ("○", "unchanged"),
+    "better": ("✔", "no_harm"),
+    "undecided": ("◆", "undecided"),
+    "different": ("◆", "undecided"),
+}
 
 
 def summarize_comparison(
@@ -26,23 +32,21 @@ def summarize_comparison(
     >>> summarize_comparison(compare(y, y, 1 - y))["tone"]
     'harm'
     """
-    drawn = result.to_frame().rename(columns={"gain": "gap"})
-    drawn = drawn.assign(verdict=drawn["answer"].map(_VERDICTS), n=drawn["tested"])
-    drawn = drawn[(drawn["kind"] != "everybody") & (drawn["loss"] == drawn["loss"].iloc[0])]
+    sign, tone = _TONES[result.status]
+    kinds = set(result.to_frame()["kind"])
+    drawn = {"discovered": plots.gains, "named": plots.named_groups}
     summary = {
+        "about": "compared",
         "title": title,
         "dafh": dafh.__version__,
         "notes": list(notes),
         "comparison": result.to_dict(),
-        "tone": _TONES.get(result.status, "undecided"),
-        "sign": _SIGNS[result.status],
-        "parts": [
-            {"title": name.rstrip(":"), "columns": list(table.columns), "rows": table.to_numpy().tolist()}
-            for name, table in result.parts()
-        ],
-        "drawn": {
-            kind: [plain(row) for row in drawn[drawn["kind"] == kind].sort_values("gap").to_dict("records")]
-            for kind in ("discovered", "named")
+        "tone": tone,
+        "sign": sign,
+        "tables": {
+            f"groups_{number}": page_table(Section(heading.rstrip(":"), table=table))
+            for number, (heading, table) in enumerate(result.parts())
         },
+        "charts": page_charts({kind: draw(result) for kind, draw in drawn.items() if kind in kinds}),
     }
     return dict(plain(summary))

@@ -9,6 +9,7 @@ import base64
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -18,18 +19,15 @@ import altair as alt
 import jinja2
 from markupsafe import Markup
 
-from dafh.report import charts, tables
 from dafh.storage import replacing
-from dafh.text import listed, percent
+from dafh.text import Section
 
-_SIGNS = {
-    "deploy": "✔",
-    "deploy_with_checks": "◆",
-    "deploy_some": "◐",
-    "keep": "○",
-    "do_not_deploy": "✖",
-    "unaudited": "–",
-}
+# Longer tables stay folded on paper: nobody wants them there, and the file has them.
+_LONGEST_PRINTED = 40
+# More would make the page slow, and nobody reads so far.
+_MOST_ROWS = 500
+# An interval, and a change with its arrow: in two lines they would be read as two numbers.
+_INTERVAL = re.compile(r"[+-]?[\d.,]+%? (to|→) [+-]?[\d.,]+%?")
 
 
 def write_report(summary: dict[str, Any], path: str | Path) -> None:
@@ -58,56 +56,35 @@ def render(summary: dict[str, Any]) -> str:
     >>> render(summarize())[:15]
     '<!doctype html>'
     """
-    if "batches" in summary:
-        drawn, shown = charts.make_watch_charts(summary), tables.make_watch_tables(summary)
-        return _fill("watched.html", summary, drawn, shown, groups=sorted({row["group"] for row in summary["now"]}))
-    if "comparison" in summary:
-        return _fill(
-            "compared.html",
-            summary,
-            charts.make_comparison_charts(summary),
-            {f"part_{number}": {**part, "long": False} for number, part in enumerate(summary["parts"])},
-        )
-    drawn = charts.make_charts(summary)
-    return _fill(
-        "page.html",
-        summary,
-        drawn,
-        tables.make_tables(summary),
-        sign=_SIGNS[summary["recommendation"]["kind"]],
-        shown=lambda name: [loss for loss in summary["losses"] or [] if f"{name}_{loss['name']}" in drawn],
-        drawn=charts.drawn_columns(summary),
-        listed=listed,
-        percent=percent,
-    )
-
-
-def _fill(
-    name: str,
-    summary: dict[str, Any],
-    charts: Mapping[str, alt.LayerChart],
-    tables: Mapping[str, dict[str, Any]],
-    **values: Any,
-) -> str:
-    """Fill in a template."""
     library, script = _chart_library(), _asset("page.js")
-    return _template(name).render(
+    return _template(f"{summary['about']}.html").render(
         summary=summary,
-        charts={name: _as_json(chart) for name, chart in charts.items()},
-        tables=tables,
+        charts={name: _as_json(specification) for name, specification in summary["charts"].items()},
+        tables=summary["tables"],
         policy=_security_policy(library, script),
         # These three come with the package. They and the chart data are all that is not escaped by the template.
         library=Markup(library),
         script=Markup(script),
         style=Markup(_asset("page.css")),
-        **values,
     )
 
 
-def _as_json(chart: alt.LayerChart) -> Markup:
-    """JSON without any character that HTML gives a meaning to: a value cannot close the script it stands in."""
+def page_table(section: Section) -> dict[str, Any]:
+    """Heads and cells of the table of a section, how many rows it has in all, and whether it is too long for paper."""
+    values = section.to_dict()
+    n_rows, first = len(values["rows"]), values["rows"][:_MOST_ROWS]
+    rows = [[_INTERVAL.sub(lambda found: found[0].replace(" ", "\u00a0"), cell) for cell in row] for row in first]
+    return {**values, "rows": rows, "n_rows": n_rows, "long": n_rows > _LONGEST_PRINTED}
+
+
+def page_charts(charts: Mapping[str, alt.LayerChart]) -> dict[str, dict[str, Any]]:
+    """Specifications of charts that are as wide as the page."""
     # Not checked against the schema of Vega-Lite, which takes a third of the time: the charts are all ours, and tested.
-    specification = chart.properties(width="container").to_dict(validate=False)
+    return {name: chart.properties(width="container").to_dict(validate=False) for name, chart in charts.items()}
+
+
+def _as_json(specification: dict[str, Any]) -> Markup:
+    """JSON without any character that HTML gives a meaning to: a value cannot close the script it stands in."""
     text = json.dumps(specification, ensure_ascii=True, allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,27 +1,41 @@
-"""What a report says, as one dictionary of plain values; `dafh.report.page` turns it into a page."""
+"""What a report about an audit says, as one dictionary of plain values; `dafh.report.page` turns it into a page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import altair as alt
 import pandas as pd
 
 import dafh
+from dafh import plots
 from dafh.classifiers import GroupModel, final_classifier
-from dafh.evaluation.audit import AuditResult, failed_now, group_changes, named_changes, rules_of
+from dafh.evaluation.audit import AuditResult, failed_now, group_changes, rules_of
 from dafh.evaluation.guard import ALL_ROWS, GuardReport
 from dafh.evaluation.losses import Loss, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
-from dafh.explanation import Explanation, server_words, worth_of_groups
+from dafh.explanation import Explanation, GroupInWords, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
-from dafh.plots import scorecard_bins
-from dafh.text import clipped, listed, percent, plain, points
+from dafh.report.page import page_charts, page_table
+from dafh.text import Section, clipped, listed, percent, plain, points
 
 # Names and values from the data can be of any length, and one of a megabyte would make the page unreadable.
 _LONGEST_WORD = 80
-_MOST_NAMED_GROUPS = 200
-# Lines of a scorecard: more would make the page slow, and nobody reads so far.
-_MOST_BINS = 1500
+# Columns of a scorecard that are drawn; its table has all.
+_MOST_DRAWN = 6
+# Columns with fewer points, on average, do not change what anybody is told.
+_SMALLEST_IMPORTANCE = 0.01
+# Values of columns that cost most, where a scorecard has a scale; and the share of rows that makes one worth naming.
+_MOST_REASONS, _SMALLEST_SHARE = 10, 0.01
+_SIGNS = {
+    "deploy": "✔",
+    "deploy_with_checks": "◆",
+    "deploy_some": "◐",
+    "keep": "○",
+    "do_not_deploy": "✖",
+    "unaudited": "–",
+}
+_ACTIONS = {"deploy": "Deploy", "keep": "Keep the pooled classifier", "pooled": "Nothing changes"}
 _RATES = (
     ("flagged", "Flagged", "of people get the positive label"),
     ("fpr", "False positive rate", "flagged, of those who should not be"),
@@ -56,11 +70,8 @@ def summarize(
     Returns
     -------
     dict
-        Keys: title, dafh, recommendation, notes, worth, tiles, figures, losses, failed, serving, changes, totals,
-        rates, positive, guard, cells, questions, named, failures, composition, groups, scorecard, network, card;
-        unknown parts are None. `recommendation` is that of the audit, as plain values; `tiles` are the figures at the
-        top; `failed` are levels with the pooled classifier; `serving` are the groups of the model, and `changes` those
-        by gain.
+        Among others `recommendation`, that of the audit; `tiles`, the figures at the top; `groups`, those of the model
+        by gain; `tables` and `charts`, by name. What is unknown is None.
 
     Examples
     --------
@@ -76,33 +87,45 @@ def summarize(
     final = final_classifier(model)
     report: GuardReport | None = getattr(final, "guard_report_", None)
     advice = Recommendation.without_rows() if result is None else result.recommendation
+    pooled = getattr(final, "pooled_", None)
+    scorecard = pooled if isinstance(pooled, Scorecard) else None
+    features = {str(column["name"]) for column in (card or {}).get("columns", [])}
+    tables = {
+        **({} if result is None else _audit_tables(result)),
+        **({} if report is None else {"guard": Section("The guard’s figures", table=report.display())}),
+        **({} if scorecard is None else _scorecard_tables(scorecard)),
+    }
     summary = {
+        "about": "audited",
         "title": title,
         "dafh": dafh.__version__,
         "recommendation": advice.to_dict(),
+        "sign": _SIGNS[advice.kind],
         "notes": list(notes),
         "worth": None if final is None else worth_of_groups(final),
         "tiles": _tiles(result, advice),
         "figures": _figures(result),
-        "losses": _losses(final, result),
-        "failed": None if result is None else _records(failed_now(result)),
-        "serving": None if final is None else _serving(final),
-        "changes": None if result is None else _changes(result, final),
-        "totals": None if result is None else _records(result.totals),
-        "rates": _rates(result),
+        "losses": [] if result is None else [vars(Loss(name)) | {"title": Loss(name).title} for name in result.losses],
+        "groups": _groups(final, result, explanation),
+        "groups_by": _divided_by(final),
+        "alike": explanation is not None and explanation.alike,
+        "failures": None if result is None or result.failures is None else result.failures.to_dict(),
+        "named": _named(result, features),
         "positive": _positive(final),
         "guard": None if report is None else _guard(report),
-        "cells": None if result is None else _records(result.cells()),
-        "questions": None if result is None else _records(result.questions),
-        "named": _named(result, {str(column["name"]) for column in (card or {}).get("columns", [])}),
-        "failures": _failures(result),
-        "composition": None if result is None or result.composition is None else _records(result.composition),
-        "groups": None if explanation is None else explanation.to_dict(),
-        "scorecard": _scorecard(getattr(final, "pooled_", None)),
-        "network": None if final is None else getattr(final, "history_", None) is not None,
+        "scorecard": None if scorecard is None else _scorecard(scorecard),
         "card": None if card is None else {"columns": [], **card},
+        "tables": {name: page_table(section) for name, section in tables.items()},
     }
-    return dict(_shortened(plain(summary)))
+    charts = {
+        **({} if result is None else _audit_charts(result)),
+        **({} if scorecard is None else _scorecard_charts(scorecard)),
+    }
+    # Of charts, nothing is shortened: their names fit beside an axis, and a cut expression would draw nothing.
+    return dict(_shortened(plain(summary))) | {"charts": plain(page_charts(charts))}
+
+
+# ---- an audit ----
 
 
 def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str, str]] | None:
@@ -134,72 +157,149 @@ def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str,
 def _figures(result: AuditResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
-    figures = result.figures()
+    return {**result.figures(), "gain": result.gain, "changed": result.changed, "level": result.level}
+
+
+def _audit_tables(result: AuditResult) -> dict[str, Section]:
+    """Tables of the audit, those of the paper's metrics last."""
+    tables = {section.name: section for section in result.sections(short=False) if section.name}
+    if result.failures is not None and result.failures.regions:
+        # Named groups, which are tested there as well, have sections of their own.
+        title, regions = result.failures.parts()[0]
+        tables["discovered"] = Section(title.rstrip(":"), table=regions.drop(columns="answer"))
+    tables |= {section.name: section for section in result.detail_sections() if section.name}
+    cells = result.cells()
+    classifiers = [f"{name} (serves it)" if own else str(name) for name, own in cells[["classifier", "own"]].to_numpy()]
+    columns = {"group": cells["group"], "classifier": classifiers, "people": cells["rows"].map("{:,.0f}".format)}
+    errors = pd.DataFrame({**columns, "error": cells["error"].map(percent)})
+    tables["matrix"] = Section("Error rates of every classifier on every group", table=errors)
+    if len(result.losses) > 1:
+        tables["totals"] = Section("All people together", table=_display_totals(result.totals))
+    if result.composition is not None and len(result.matrix.sizes) > 1:
+        composition = result.composition.rename(
+            columns=lambda name: name.replace("in_", "in group ").replace("_", " ").replace("weight", "people")
+        )
+        written = {
+            name: composition[name].map("{:,.0f}".format if name == "people" else percent)
+            for name in composition.columns[1:]
+        }
+        tables["composition"] = Section("Named groups within the learned groups", table=composition.assign(**written))
+    return tables
+
+
+def _display_totals(totals: pd.DataFrame) -> pd.DataFrame:
+    losses = [Loss(name) for name in totals["loss"]]
+    limits = totals[["gain", "low", "high"]].map(points)
+    return pd.DataFrame(
+        {
+            "loss": [loss.title for loss in losses],
+            "pooled": list(map(level_in_words, totals["loss"], totals["pooled_loss"])),
+            "own": list(map(level_in_words, totals["loss"], totals["own_loss"])),
+            "gain": limits["gain"] + " (" + limits["low"] + " to " + limits["high"] + ")",
+            "unit": [loss.unit for loss in losses],
+        }
+    )
+
+
+def _audit_charts(result: AuditResult) -> dict[str, alt.LayerChart]:
+    charts = {}
+    if len(failed_now(result)) > 1:
+        charts["failed"] = plots.levels(result)
+    if not result.changed:  # A chart of dots at zero says nothing.
+        return charts
+    for loss in result.losses:
+        charts[f"gains_{loss}"] = plots.gains(result, loss=loss)
+        if result.named is not None:
+            charts[f"named_{loss}"] = plots.named_groups(result, loss=loss)
+    return {**charts, "matrix": plots.preference_matrix(result)}
+
+
+def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
+    """How many named groups there are, and which attributes the model was trained with."""
+    if result is None or result.named is None:
+        return None
+    sizes = result.worst_named().drop_duplicates("group").set_index("group")["n"]
     return {
-        **figures,
-        "gain": figures["accuracy"] - figures["pooled_accuracy"],
-        "violations": result.violations,
-        "unchanged": not result.changed,
-        "level": result.level,
-        "margin": result.margin,
+        "in_training": sorted(set(result.attributes) & features),
+        "known_features": bool(features),
+        "n_groups": len(sizes),
+        "example": sizes.index[0],
+        "smallest": SMALLEST_SHOWN,
+        "n_small": int((sizes < SMALLEST_SHOWN).sum()),
     }
 
 
-def _rates(result: AuditResult | None) -> list[dict[str, Any]] | None:
-    """How decisions change, with learned groups named as such; None without two classes."""
-    if result is None or result.rates is None:
-        return None
-    last = len(result.matrix.sizes)  # All rows come first, then learned groups.
-    names = [f"group {name}" if 0 < place <= last else name for place, name in enumerate(result.rates["group"])]
-    return _records(result.rates.assign(name=names))
+# ---- the groups of a model ----
 
 
-def _failures(result: AuditResult | None) -> dict[str, Any] | None:
-    """Groups that the model fails, with the tables that a page shows."""
-    if result is None or result.failures is None:
-        return None
-    tables = [
-        {"title": title.rstrip(":"), "columns": list(table.columns), "rows": table.to_numpy().tolist()}
-        for title, table in result.failures.parts()
-    ]
-    return {**result.failures.to_dict(), "tables": tables}
-
-
-def _losses(final: Any, result: AuditResult | None) -> list[dict[str, str]] | None:
-    """Losses that were asked about, the main one first: name, title and unit."""
+def _groups(
+    final: GroupModel | None, result: AuditResult | None, explanation: Explanation | None
+) -> list[dict[str, Any]]:
+    """Each group as a card, by gain: on the people tested or, without any, on calibration rows in training."""
+    words = {} if explanation is None else {str(group.group): group for group in explanation.groups}
+    servers = {} if final is None else {str(k): server_words(final, k) for k in range(int(final.n_groups_))}
     if result is not None:
-        names = list(result.losses)
-    elif hasattr(final, "losses_"):
-        names = [loss.name for loss in final.losses_]
+        rows = group_changes(result).assign(loss=result.losses[0]).to_dict("records")
+    elif final is not None and rules_of(final):
+        trained = final.exceptions_.to_frame()  # type: ignore[attr-defined]
+        renamed = trained.rename(columns={"rows": "share"}).reset_index()
+        rows = renamed.assign(loss=final.exceptions_.loss).to_dict("records")  # type: ignore[attr-defined]
     else:
+        rows = [{"group": name, "rule": ""} for name in (servers or words)]
+    return [
+        _group({str(key): value for key, value in row.items()}, servers, words.get(str(row["group"]))) for row in rows
+    ]
+
+
+def _group(row: dict[str, Any], servers: Mapping[str, str], words: GroupInWords | None) -> dict[str, Any]:
+    """One group in words: who it is, how many, what changes, and what to do."""
+    name = str(row["group"])
+    title = f"Group {name}" if words is None else words.name
+    people, share = row.get("rows"), row.get("share")
+    if words is not None and share is None:
+        people, share = words.rows, words.share
+    size = " · ".join(
+        ([] if people is None else [f"{people:,.0f} people"]) + ([] if share is None else [percent(share)])
+    )
+    in_model = str(row.get("in_model", ""))
+    server = servers.get(
+        name, {"its own": "its own classifier", "pooled": "the pooled classifier"}.get(in_model, in_model)
+    )
+    gain = change = ""
+    if "gain" in row and not pd.isna(row["gain"]):
+        loss = Loss(row["loss"])
+        gain = f"{points(row['gain'])} {'per 100 rows' if loss.name == 'cost' else 'points'}"
+        limits = f"95% interval {points(row['low'])} to {points(row['high'])}"
+        before, now = (
+            level_in_words(loss.name, row[side]) if side in row else "" for side in ("pooled_loss", "own_loss")
+        )
+        change = f"{loss.title} {before} → {now}; {limits}" if before else limits
+    advice = f"{_ACTIONS[row['action']]}: {row['reason']}" if "action" in row else ""
+    return {
+        "group": name,
+        "rule": row["rule"],
+        "title": title,
+        "size": size,
+        "gain": gain,
+        "change": change,
+        "served_by": server,
+        "advice": advice,
+        "action": row.get("action", ""),
+        "lines": [] if words is None else words.lines(),
+    }
+
+
+def _divided_by(final: GroupModel | None) -> str | None:
+    """What divides rows into groups: rules, a network, or nothing that can be told."""
+    if final is None:
         return None
-    return [{"name": name, "title": Loss(name).title, "unit": Loss(name).unit} for name in names]
+    return "network" if getattr(final, "history_", None) is not None else "rules" if rules_of(final) else None
 
 
 def _positive(final: Any) -> str | None:
     """The label that "flagged" means, if a model with two of them says so."""
     classes: Sequence[Any] = getattr(final, "classes_", ())
     return clipped(classes[1], 30) if len(classes) == 2 else None
-
-
-def _serving(final: GroupModel) -> list[dict[str, Any]]:
-    """For each group: its rule, the classifier that serves it, and share and gain in training."""
-    rules, exceptions = rules_of(final), getattr(final, "exceptions_", None)
-    serving = [{"group": k, "served_by": server_words(final, k)} for k in range(int(final.n_groups_))]
-    for k, entry in enumerate(_records(exceptions.to_frame()) if rules and exceptions is not None else []):
-        known = {name: entry[name] for name in ("rule", "gain", "low", "high")}
-        serving[k] |= {**known, "share": entry["rows"], "loss": exceptions.loss}  # type: ignore[union-attr]
-    return serving
-
-
-def _changes(result: AuditResult, final: GroupModel | None) -> list[dict[str, Any]]:
-    """Groups by gain, on the people tested, and who serves each in the model."""
-    changes = _records(group_changes(result).assign(loss=result.losses[0]))
-    if final is not None:
-        # An audit can have one group more than the model: rows of none of its groups.
-        words = {str(k): server_words(final, k) for k in range(int(final.n_groups_))}
-        changes = [entry | {"in_model": words.get(str(entry["group"]), entry["in_model"])} for entry in changes]
-    return changes
 
 
 def _guard(report: GuardReport) -> dict[str, Any]:
@@ -209,51 +309,69 @@ def _guard(report: GuardReport) -> dict[str, Any]:
         "margin": report.margin,
         "losses": [Loss(name).title for name in report.losses],
         "sentence": report.sentence(),
-        "notes": list(report.notes),
+        "sentences": [*report.reasons(), *report.notes],
         "cross_fitted": report.cross_fitted,
-        "table": [{**row, "loss": report.losses[0]} for row in _records(report.table.reset_index())],
-        "checks": _records(report.checks),
-        "subgroups": int((report.checks["part"] != ALL_ROWS).sum()) if len(report.checks) else 0,
+        "checks_subgroups": bool(len(report.checks) and (report.checks["part"] != ALL_ROWS).any()),
     }
 
 
-def _scorecard(pooled: Any) -> dict[str, Any] | None:
-    """Points of the pooled classifier by column, the most important column first; None if it is no scorecard."""
-    if not isinstance(pooled, Scorecard):
-        return None
-    bins, importance = scorecard_bins(pooled), pooled.importance()
-    columns: list[dict[str, Any]] = []
-    for name, size in importance.items():
-        part = bins[bins["column"] == name]
-        if sum(len(column["bins"]) for column in columns) + len(part) > _MOST_BINS:
-            break
-        columns.append({"name": str(name), "importance": size, "bins": _records(part)})
+# ---- the pooled classifier as a scorecard ----
+
+
+def _scorecard(scorecard: Scorecard) -> dict[str, Any]:
+    """Where the sum of points starts, its scale, and the columns that are drawn."""
+    scaling = scorecard.scaling
     return {
-        "labels": [clipped(label, 30) for label in pooled.classes_],
-        "start": pooled.intercept_,
-        "n_columns": len(importance),
-        "columns": columns,
+        "labels": [clipped(label, 30) for label in scorecard.classes_],
+        "start": scorecard.intercept_[0],
+        "n_columns": len(scorecard.points_),
+        "drawn": [clipped(name) for name in _drawn_columns(scorecard)],
+        "scale": None
+        if scaling is None
+        else {
+            "points": scaling.points,
+            "odds": scaling.odds,
+            "doubling": scaling.doubling,
+            "favourable": clipped(scorecard.classes_[1] if scaling.favourable is None else scaling.favourable, 30),
+            "start": scaling.start + scaling.factor(scorecard.classes_.tolist()) * scorecard.intercept_[0],
+        },
     }
 
 
-def _named(result: AuditResult | None, features: set[str]) -> dict[str, Any] | None:
-    if result is None or result.named is None or result.composition is None:
-        return None
-    ordered, single = result.worst_named(), set(result.composition["named_group"])
-    changes, sizes = named_changes(result), ordered.drop_duplicates("group")["n"]
+def _drawn_columns(scorecard: Scorecard) -> list[str]:
+    """The most important columns, as far as they add any points."""
+    importance = scorecard.importance()
+    return importance.index[importance >= _SMALLEST_IMPORTANCE].tolist()[:_MOST_DRAWN]
+
+
+def _scorecard_charts(scorecard: Scorecard) -> dict[str, alt.LayerChart]:
     return {
-        "in_training": sorted(set(result.attributes) & features),
-        "known_features": bool(features),
-        "n_groups": len(sizes),
-        "smallest": SMALLEST_SHOWN,
-        "n_small": int((sizes < SMALLEST_SHOWN).sum()),
-        "changes": _records(changes.head(_MOST_NAMED_GROUPS).assign(loss=result.losses[0])),
-        "questions": _records(ordered.assign(single=ordered["group"].isin(single)).head(_MOST_NAMED_GROUPS)),
+        f"scorecard_{position}": plots.scorecard_chart(scorecard, column)
+        for position, column in enumerate(_drawn_columns(scorecard))
     }
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+def _scorecard_tables(scorecard: Scorecard) -> dict[str, Section]:
+    """Points of all values, the most important column first; and on a scale, the values that cost most."""
+    table = scorecard.table()
+    table = table[table["rows"] > 0]
+    order = {name: rank for rank, name in enumerate(scorecard.importance().index)}
+    table = table.sort_values("column", key=lambda names: names.map(order), kind="stable")
+    written = {
+        name: table[name].map(
+            percent if name == "rows" else "{:+z.1f}".format if "scaled" in name else "{:+z.2f}".format
+        )
+        for name in table.columns[2:]
+    }
+    shown = table.assign(**written).rename(columns={"bin": "value", "rows": "share of people"})
+    tables = {"scorecard": Section("Points of the scorecard", table=shown)}
+    if "scaled points" in table:
+        costly = table[(table["scaled points"] < 0) & (table["rows"] >= _SMALLEST_SHARE)]
+        costly = costly.sort_values("scaled points", kind="stable").head(_MOST_REASONS)
+        tables["reasons"] = Section(
+            "Values that cost most points", table=shown.loc[costly.index].drop(columns="points")
+        )
+    return tables
 
 
 def _shortened(value: object) -> Any:

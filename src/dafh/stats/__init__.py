@@ -8,7 +8,7 @@
 Functions of counts only, NumPy and SciPy only. A new test or interval belongs here, with a simulation of its coverage.
 """
 
-from dafh.stats.bounds import deviation_epsilon, deviation_factor, deviation_probability, discrepancy_bound
+from dafh.stats.bounds import deviation_epsilon, deviation_factor, discrepancy_bound
 from dafh.stats.differences import Differences
 from dafh.stats.paired import holm, mcnemar_p, robust_radius, rows_needed
 from dafh.stats.sequential import Bettors, WeightedCounts, drift_evidence, share_interval
@@ -19,7 +19,6 @@ __all__ = [
     "WeightedCounts",
     "deviation_epsilon",
     "deviation_factor",
-    "deviation_probability",
     "discrepancy_bound",
     "drift_evidence",
     "holm",

@@ -30,38 +30,14 @@ def deviation_factor(n_groups: int) -> float:
     return 4.0 - 2.0 / n_groups
 
 
-def deviation_probability(epsilon: ArrayLike, smallest_group: ArrayLike, n_groups: int) -> Numbers:
-    """Bound the probability that the measured degree is off by more than ε (Theorem 1, corrected).
+def deviation_epsilon(smallest_group: ArrayLike, n_groups: int, level: float = 0.05) -> Numbers:
+    """Return the ε within which the measured degree is right with probability 1 − level (Theorem 1, corrected).
 
-    ``P(|measured − true| > ε) ≤ 2 K (K + 1) exp(−2 ε² n / (4 − 2/K)²)``
+    ``P(|measured − true| > ε) ≤ 2 K (K + 1) exp(−2 ε² n / (4 − 2/K)²)``, with n rows in the smallest group.
 
     It assumes independent rows that were used neither to train nor to select the classifiers and groups, and a loss
-    between 0 and 1. It applies Hoeffding's inequality to every error rate at once and is therefore wide: for a single
-    group the intervals of `dafh.stats.paired` are narrower.
-
-    Parameters
-    ----------
-    epsilon : float or array
-    smallest_group : int or array
-        Rows of the smallest group.
-    n_groups : int
-
-    Examples
-    --------
-    >>> print(f"{deviation_probability(epsilon=0.1, smallest_group=5000, n_groups=2):.6f}")
-    0.000179
-    """
-    # Where each error rate is off by no more than `scaled`, the degree is off by no more than ε.
-    scaled = _not_negative("epsilon", epsilon) / deviation_factor(n_groups)
-    # Hoeffding's inequality, two-sided, for K groups with K classifiers and the pooled one each.
-    chance = 2 * n_groups * (n_groups + 1) * np.exp(-2 * scaled**2 * _not_negative("smallest_group", smallest_group))
-    return np.minimum(chance, 1.0)[()]
-
-
-def deviation_epsilon(smallest_group: ArrayLike, n_groups: int, level: float = 0.05) -> Numbers:
-    """Return the ε within which the measured degree is right with probability 1 − level.
-
-    See `deviation_probability` for what is assumed.
+    between 0 and 1. It applies Hoeffding's inequality, two-sided, to the error rates of K + 1 classifiers in K groups
+    at once and is therefore wide: for a single group the limits of `dafh.stats.Differences` are narrower.
 
     Examples
     --------
@@ -70,19 +46,13 @@ def deviation_epsilon(smallest_group: ArrayLike, n_groups: int, level: float = 0
     """
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}.")
-    n_rows = _not_negative("smallest_group", smallest_group)
-    # The bound of `deviation_probability`, solved for ε.
+    n_rows = np.asarray(smallest_group, np.float64)
+    if not (n_rows >= 0).all():
+        raise InputError(f"smallest_group must not be negative, got {n_rows}.")
     with np.errstate(divide="ignore"):
         off_by = np.sqrt(np.log(2 * n_groups * (n_groups + 1) / level) / (2 * n_rows))
+    # Where each error rate is off by no more than this, the degree is off by no more than the factor times it.
     return (deviation_factor(n_groups) * off_by)[()]
-
-
-def _not_negative(name: str, numbers: ArrayLike) -> NDArray[np.float64]:
-    """Return the numbers as an array; a negative ε would be squared, and pass for a bound."""
-    values = np.asarray(numbers, np.float64)
-    if not (values >= 0).all():
-        raise InputError(f"{name} must not be negative, got {values}.")
-    return values
 
 
 def discrepancy_bound(discrepancies: ArrayLike) -> float:

@@ -18,12 +18,13 @@ or groups are small, and have no form for weights. Bets on bounded means (Waudby
 need two to three times as many rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize.elementwise import find_root
 from scipy.special import betainc, ndtri
 
 from dafh.exceptions import InputError
@@ -78,6 +79,19 @@ class Differences:
             raise InputError("Counts must not be negative, and own_worse + own_better must not exceed n_rows.")
         counts = np.column_stack([b, c, np.maximum(n - b - c, 0.0)])
         return cls(np.array([1.0, -1.0, 0.0]), np.ones(3), counts)
+
+    @classmethod
+    def joined(cls, questions: "Sequence[Differences]", worst: float = 1.0, largest: float = 1.0) -> "Differences":
+        """Questions of several lists on one list, which has all their kinds of units."""
+        pairs = [np.column_stack([one.difference, one.size]) for one in questions]
+        kinds, position = np.unique(np.concatenate([np.zeros((0, 2)), *pairs]), axis=0, return_inverse=True)
+        counts = np.zeros((sum(len(one.counts) for one in questions), len(kinds)))
+        row = column = 0
+        for one in questions:
+            rows, columns = slice(row, row + len(one.counts)), slice(column, column + len(one.size))
+            counts[rows, position.ravel()[columns]] = one.counts
+            row, column = rows.stop, columns.stop
+        return cls(kinds[:, 0], kinds[:, 1], counts, worst, largest)
 
     @property
     def total(self) -> NDArray[np.float64]:
@@ -165,19 +179,15 @@ class Differences:
         crossing = np.flatnonzero(self._reached(np.full(n, end), np.arange(n)) <= levels)
         if not len(crossing):
             return limit
-        # Relative to the worst: squares of huge costs would be infinite.
-        relative = replace(self, difference=self.difference / self.worst).take(crossing)
-        # The search starts as if the weighted mean were normal, with one more unit, which is as bad as possible.
-        n_units = relative.counts.sum(axis=1) + 1
-        center = relative.harm + (1 - relative.harm) / n_units
-        deviation = np.sqrt((relative.spread + 1 / n_units) / n_units)
-        limit[crossing] = _find_crossing(
-            lambda harm, active: self._reached(harm, crossing[active]),
-            levels[crossing],
-            (-self.worst, end),
-            self.worst * (center - ndtri(levels[crossing]) * deviation),
-            self.worst * deviation,
-        )
+
+        # Normal quantiles of the probabilities are nearly straight lines in the harm, which a root finder likes.
+        def height(harm: NDArray[np.float64], question: NDArray[Any], level: NDArray[np.float64]) -> Any:
+            p = self._reached(harm, question.astype(np.intp))
+            return ndtri(p.clip(_DOUBLE.tiny, 1 - _DOUBLE.epsneg)) - ndtri(level)
+
+        ends = np.full(len(crossing), -self.worst), np.full(len(crossing), end)
+        tolerances = {"xatol": 2 * _TOLERANCE * self.worst, "xrtol": 0, "fatol": 0, "frtol": 0}
+        limit[crossing] = find_root(height, ends, args=(crossing, levels[crossing]), tolerances=tolerances).x
         return limit
 
     def lower(self, level: ArrayLike) -> NDArray[np.float64]:
@@ -271,43 +281,3 @@ def _saddle_point(a: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArra
         if near.all():
             break
     return 1 / (1 + np.exp(-odds))
-
-
-def _find_crossing(
-    probability: Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.float64]],
-    levels: NDArray[np.float64],
-    ends: tuple[float, float],
-    guess: NDArray[np.float64],
-    deviation: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Find the x at which each probability, decreasing in x, equals its level.
-
-    At the lower end all probabilities exceed their levels, at the upper one none does. The first step goes from where a
-    normal distribution with this deviation would cross. The normal quantiles of the probabilities are nearly straight
-    lines, so that secants need 5 to 7 evaluations. `scipy.optimize.elementwise.find_root` takes no first guess and
-    needs 16, or 11 with these quantiles; it took 3 to 4 times as long for limits of harm, and with many different
-    weights these limits are nine tenths of an audit.
-    """
-    crossing, active = np.empty(len(levels)), np.arange(len(levels))
-    low, high = (np.full(len(levels), end) for end in ends)
-    x, last_distance = np.clip(guess, *ends), np.full(len(levels), np.inf)
-    tolerance = _TOLERANCE * (ends[1] - ends[0])
-    # A point on the line that the guess is on: the first step is a secant like all later ones.
-    last_x, last_height = guess - deviation, np.ones(len(levels))
-    while len(active):
-        # Clipped, because quantiles of 0 and 1 are infinite.
-        height = ndtri(probability(x, active).clip(_DOUBLE.tiny, 1 - _DOUBLE.epsneg)) - ndtri(levels[active])
-        below = height > 0
-        low, high = np.where(below, x, low), np.where(below, high, x)
-        with np.errstate(divide="ignore"):
-            secant = x - height * (x - last_x) / (height - last_height)
-        # A secant that leaves the bracket, or follows one that did not lower the height, gives way to a bisection.
-        good = (secant == secant.clip(low, high)) & (np.abs(height) < last_distance)
-        following = np.where(good, secant, (low + high) / 2)
-        last_distance = np.where(good, np.abs(height), np.inf)
-        moves = np.abs(following - x) > tolerance
-        crossing[active[~moves]] = following[~moves]
-        last_x, last_height = x[moves], height[moves]
-        active, x, last_distance = active[moves], following[moves], last_distance[moves]
-        low, high = low[moves], high[moves]
-    return crossing
