@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dafh import compare, find_failures
-from dafh.evaluation.compare import Failures
+from dafh.evaluation.failures import Failures
 from research.benchmarks.measure import DATASETS
 from research.paper.study import Split, load_split
 from research.rivals import RIVALS, make_baseline

@@ -392,7 +392,9 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
         try:
             score = column.to_numpy(np.float64, na_value=np.nan)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"The column {quoted(name)} holds text: a score is a number.") from None
+            raise InputError(
+                f"The column {quoted(name)} holds text, or a number that is too large: a score is a number."
+            ) from None
         self._refuse_gaps(name, ~(np.abs(score) < LARGEST_NUMBER))
         return score[:, None]
 

@@ -75,9 +75,7 @@ class Failures(Readable):
 
     def sentences(self) -> list[str]:
         """How the model does on all rows."""
-        levels = [
-            f"{TITLES[name]} {level_in_words(name, self.overall[name])}" for name in TITLES if name in self.overall
-        ]
+        levels = [f"{TITLES[name]} {level_in_words(name, loss)}" for name, loss in self.overall.items()]
         return [f"All {self.n_rows:,} rows: {listed(levels)}."]
 
     def helped(self) -> list[str]:
