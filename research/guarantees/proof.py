@@ -12,8 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dafh.evaluation import ComparedRows, Loss
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.guard import check_servers, proved
+from dafh.evaluation.losses import Loss
 from dafh.stats import robust_radius
 from research.guarantees.worlds import TIE, World, compare_own, draw_outcomes, harmful_world
 

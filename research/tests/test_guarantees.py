@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import multinomial
 
-from dafh.evaluation import Loss, choose_servers
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.losses import Loss
 from dafh.stats import Differences, mcnemar_p
 from research.guarantees import (
     alarms,

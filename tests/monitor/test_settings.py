@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from dafh.monitor import Reference
+from dafh.monitor.inputs import Reference
 from dafh.monitor.settings import NOT_DECLARED, DeclaredSubgroups
 
 
