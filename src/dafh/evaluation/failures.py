@@ -16,7 +16,7 @@ from dafh.columns.labels import find_labels
 from dafh.evaluation.compared import ComparedRows, RowHarm
 from dafh.evaluation.decisions import compare_two, decide, features_of
 from dafh.evaluation.discovery import Discovered, discover, memberships
-from dafh.evaluation.losses import ERROR, SMALL_LOSS, TITLES, Loss, check_losses, level_in_words, short_unit
+from dafh.evaluation.losses import ERROR, SMALL_LOSS, TITLES, Loss, LossName, check_losses, level_in_words, short_unit
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.questions import check_options
 from dafh.frames import Table
@@ -52,7 +52,7 @@ class Failures(Readable):
     and strong_loss, that of boosting on the same columns."""
     named: pd.DataFrame | None
     """Loss of each named group with limits, those that fail first; None without sensitive features."""
-    overall: dict[str, float]
+    overall: dict[LossName, float]
     """Each loss over all rows."""
     n_rows: int
     level: float
