@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -52,7 +52,7 @@ class Failures(Readable):
     and strong_loss, that of boosting on the same columns."""
     named: pd.DataFrame | None
     """Loss of each named group with limits, those that fail first; None without sensitive features."""
-    overall: dict[LossName, float]
+    overall: dict[str, float]
     """Each loss over all rows."""
     n_rows: int
     level: float
@@ -75,7 +75,8 @@ class Failures(Readable):
 
     def sentences(self) -> list[str]:
         """How the model does on all rows."""
-        levels = [f"{TITLES[name]} {level_in_words(name, loss)}" for name, loss in self.overall.items()]
+        losses = [cast(LossName, name) for name in self.overall if name in TITLES]
+        levels = [f"{TITLES[name]} {level_in_words(name, self.overall[name])}" for name in losses]
         return [f"All {self.n_rows:,} rows: {listed(levels)}."]
 
     def helped(self) -> list[str]:
