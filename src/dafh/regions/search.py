@@ -40,10 +40,10 @@ class Candidate:
 
     def rows(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether each row lies in the region, by the bins of its columns, (n, d)."""
-        inside = np.ones(len(codes), bool)
+        in_region = np.ones(len(codes), bool)
         for column, allowed in self.bins.items():
-            inside &= allowed[codes[:, column]]
-        return inside
+            in_region &= allowed[codes[:, column]]
+        return in_region
 
     def region(self, binning: Binning) -> Region:
         """The region in conditions that hold for any table."""
@@ -191,10 +191,10 @@ class RegionSearch:
     def _histogram_of(self, candidate: Candidate) -> NDArray[np.float64]:
         """Histogram of the rows in a region; that of a large one by subtraction."""
         # Whatever has more rows, the region or all others, its histogram takes longer.
-        inside = self.inside(candidate)
+        in_region = self.inside(candidate)
         if 2 * candidate.n_rows > len(self.rows):
-            return _subtract(self._sums, self._histogram(~inside))
-        return self._histogram(inside)
+            return _subtract(self._sums, self._histogram(~in_region))
+        return self._histogram(in_region)
 
     def _histogram(self, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
         """Number of rows and sums of values by column and bin, (bins of all columns, 1 + v)."""
