@@ -25,7 +25,7 @@ from dafh.text import Section
 # Longer tables stay folded on paper: nobody wants them there, and the file has them.
 _LONGEST_PRINTED = 40
 # More would make the page slow, and nobody reads so far.
-_MOST_ROWS = 500
+_MOST_ROWS = 250
 # An interval, and a change with its arrow: in two lines they would be read as two numbers.
 _INTERVAL = re.compile(r"[+-]?[\d.,]+%? (to|→) [+-]?[\d.,]+%?")
 
