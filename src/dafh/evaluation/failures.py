@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from dafh.columns.labels import find_labels
 from dafh.evaluation.compared import ComparedRows, RowHarm
 from dafh.evaluation.decisions import compare_two, decide, features_of
 from dafh.evaluation.discovery import Discovered, discover, memberships
-from dafh.evaluation.losses import ERROR, SMALL_LOSS, TITLES, Loss, LossName, check_losses, level_in_words, short_unit
+from dafh.evaluation.losses import ERROR, SMALL_LOSS, TITLES, Loss, check_losses, level_in_words, short_unit
 from dafh.evaluation.named_groups import SMALLEST_SHOWN, NamedGroups
 from dafh.evaluation.questions import check_options
 from dafh.frames import Table
@@ -75,7 +75,7 @@ class Failures(Readable):
 
     def sentences(self) -> list[str]:
         """How the model does on all rows."""
-        losses = [cast(LossName, name) for name in self.overall if name in TITLES]
+        losses = [name for name in self.overall if name in TITLES]
         levels = [f"{TITLES[name]} {level_in_words(name, self.overall[name])}" for name in losses]
         return [f"All {self.n_rows:,} rows: {listed(levels)}."]
 
