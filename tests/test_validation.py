@@ -208,23 +208,9 @@ def test_times_may_be_numbers_dates_and_text_that_reads_as_dates():
 
 # ---- tables ----
 
-MIXED = pd.DataFrame({"age": [20.0, 30.0, None, 50.0], "job": ["cook", "clerk", None, "cook"]})
-
 
 def checked(X, y, **settings):
     return check_table(Scorecard(), X, y, reset=True, **settings)
-
-
-def test_a_frame_keeps_its_types_and_loses_its_index():
-    table, labels = checked(MIXED.set_axis([5, 6, 7, 8]), ["a", "b", "a", "b"])
-    pd.testing.assert_frame_equal(table, MIXED)
-    assert labels.tolist() == ["a", "b", "a", "b"]
-
-
-def test_frames_of_another_library_become_the_same_table():
-    table, _ = checked(pl.DataFrame({"age": [20.0, 30.0], "job": ["cook", None]}), [0, 1])
-    assert table.age.tolist() == [20, 30]
-    assert table.job.isna().tolist() == [False, True]
 
 
 def test_arrays_may_have_gaps_but_no_text_and_no_infinity():
@@ -233,20 +219,3 @@ def test_arrays_may_have_gaps_but_no_text_and_no_infinity():
         checked(np.array([[1.0], [np.inf]]), [0, 1])
     with pytest.raises(InputError, match=r"^X holds text: pass a data frame, in which every column has a type\.$"):
         checked(np.array([["a"], ["b"]], object), [0, 1])
-
-
-@pytest.mark.parametrize("X", [MIXED, np.arange(8.0).reshape(4, 2)], ids=["frame", "array"])
-def test_labels_must_be_there_one_for_each_row(X):
-    with pytest.raises(InputError, match="requires y to be passed"):
-        checked(X, None)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        checked(X, [0, 1])
-
-
-def test_names_and_number_of_columns_are_remembered():
-    card = Scorecard()
-    check_table(card, MIXED, [0, 1, 0, 1], reset=True)
-    assert (card.feature_names_in_.tolist(), card.n_features_in_) == (["age", "job"], 2)
-    with pytest.raises(ValueError, match="same order"):
-        check_table(card, MIXED[["job", "age"]], reset=False)
-    assert len(check_table(card, MIXED[:1], reset=False)[0]) == 1

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh.exceptions import InputError
 from dafh.text import clipped, shown
-from dafh.validation import RandomState, is_whole
+from dafh.validation import NOTHING, Allowed, RandomState, check_parameters, sequence_of, whole_number
 
 Features = NDArray[np.float64]
 Labels = NDArray[np.generic]
@@ -75,39 +75,19 @@ class Partition(BaseEstimator):
         groups = self.assign(X, sensitive_features)
         return [np.flatnonzero(groups == k) for k in range(self.n_groups_)]
 
-    def _check_n_groups(self, n_groups: int) -> None:
-        if not is_whole(n_groups) or not 1 <= n_groups <= MOST_GROUPS:
-            raise InputError(
-                f"{type(self).__name__} needs n_groups of at least 1, and at most {MOST_GROUPS:,}; got "
-                f"{shown(n_groups)}."
-            )
-
     def _require(self, sensitive_features: Attributes) -> pd.DataFrame:
         if sensitive_features is None:
             raise InputError(f"{type(self).__name__} divides rows by sensitive attributes: pass sensitive_features=...")
         return sensitive_features
 
 
-def choose_columns(table: pd.DataFrame, attributes: str | Sequence[str] | None) -> list[str]:
-    """Columns of a table of attributes to divide by, each once; None takes all of them."""
-    if attributes is None:
-        return list(table.columns)
-    attributes = [attributes] if isinstance(attributes, str) else attributes
-    if not np.iterable(attributes) or not all(isinstance(name, str) for name in attributes):
-        raise InputError(f"attributes must be a list of names of columns, got {shown(attributes)}.")
-    names = list(dict.fromkeys(attributes))
-    if not names:
-        raise InputError("attributes is empty: name at least one column of sensitive_features, or pass None for all.")
-    require_columns(table, names)
-    return names
-
-
-def require_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
-    """Refuse a table of attributes that lacks one of these columns."""
+def _columns(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Columns of a table of attributes, by name."""
     for name in names:
         if name not in table.columns:
-            there = clipped(", ".join(table.columns), 300)
-            raise InputError(f"sensitive_features has no column {shown(name)}; it has {there}.")
+            present = clipped(", ".join(table.columns), 300)
+            raise InputError(f"sensitive_features has no column {shown(name)}; it has {present}.")
+    return table[list(names)]
 
 
 class IntersectionPartition(Partition):
@@ -138,21 +118,25 @@ class IntersectionPartition(Partition):
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Collect the combinations that occur."""
+        name = Allowed("the name of a column", lambda value: isinstance(value, str))
+        check_parameters(self, {"attributes": (name, sequence_of(name, "a list of names of columns"), NOTHING)})
         table = self._require(sensitive_features)
-        names = choose_columns(table, self.attributes)
-        combinations = table[names].drop_duplicates()
-        self._names, self._values = names, [combinations[name].to_numpy() for name in names]
+        names = [self.attributes] if isinstance(self.attributes, str) else self.attributes
+        self._names = list(table.columns if names is None else dict.fromkeys(names))
+        if not self._names:
+            raise InputError("attributes is empty: name a column of sensitive_features, or pass None for all.")
+        combinations = _columns(table, self._names).drop_duplicates()
+        self._values = [combinations[name].to_numpy() for name in self._names]
         self.group_names_ = [
-            ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
+            ", ".join(f"{name}={value}" for name, value in zip(self._names, values, strict=True))
             for values in zip(*self._values, strict=True)
         ]
         return self
 
     def assign(self, X: Features, sensitive_features: Attributes = None) -> NDArray[np.intp]:
         """Look up the combination of each row; one that was not seen in training belongs to no group."""
-        table = self._require(sensitive_features)
-        require_columns(table, self._names)
-        return pd.MultiIndex.from_arrays(self._values).get_indexer(pd.MultiIndex.from_frame(table[self._names]))
+        table = _columns(self._require(sensitive_features), self._names)
+        return pd.MultiIndex.from_arrays(self._values).get_indexer(pd.MultiIndex.from_frame(table))
 
 
 class ClusterPartition(Partition):
@@ -186,12 +170,12 @@ class ClusterPartition(Partition):
 
     def fit(self, X: Features, y: Labels, sensitive_features: Attributes = None, sample_weight: Weights = None) -> Self:
         """Find the clusters."""
-        self._check_n_groups(self.n_groups)
+        check_parameters(self, {"n_groups": (whole_number(1, MOST_GROUPS),)})
         # Equal rows are merged, so that a row with weight 2 gives exactly the same clusters as the row given twice:
         # k-means++ draws its starting points by position.
         distinct, inverse = np.unique(np.asarray(X, np.float64), axis=0, return_inverse=True)
         weight = np.bincount(inverse, sample_weight)
-        n_groups = min(self.n_groups, len(distinct))
+        n_groups = min(self.n_groups, len(distinct))  # K-means refuses more clusters than distinct rows.
         scaler = StandardScaler().fit(distinct, sample_weight=weight)
         clusters = KMeans(n_groups, n_init=10, random_state=self.random_state)
         clusters.fit(scaler.transform(distinct), sample_weight=weight)

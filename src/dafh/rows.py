@@ -101,6 +101,7 @@ class LabelledRows:
         weight = check_weights(sample_weight, len(labels))
         attributes = _check_attributes_of_rows(len(labels), **attributes)
         check_classification_targets(labels)
+        # A class whose rows all weigh nothing is no class: the fit is the same as without these rows.
         counted = np.flatnonzero(weight > 0)
         present, sizes = np.unique(labels[counted], return_counts=True)
         if len(present) < 2:
@@ -326,7 +327,7 @@ class EncodedRows:
         features = self.features
         values = features.to_numpy(np.float64) if isinstance(features, pd.DataFrame) else np.asarray(features)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
-        # Written so that a gap fails, too.
+        # Written so that a gap fails, too: no comparison with NaN is true.
         if not (np.abs(values) < min(LARGEST_NUMBER, float(np.finfo(values.dtype).max))).all():
             raise InputError("X has missing or infinite values, and had none in fit: fill them before predicting.")
         return values
@@ -412,22 +413,25 @@ class HeldOut:
         """
         share = selection_size + calibration_size
         if person is not None:
+            # Persons are drawn like rows, each with the label of its first row, and their rows follow them.
             first, unit = np.unique(person, return_index=True, return_inverse=True)[1:]
             latest = None if time is None else _latest(unit, time)
             of_persons = cls.draw(label[first], selection_size, calibration_size, n_folds, rng, time=latest)
             return cls(of_persons.fold[unit], of_persons.calibrates[unit], of_persons.n_folds)
         n_rows = len(label)
         held_out = cls.none(n_rows)
-        if n_rows < FEWEST_ROWS_TO_SPLIT or not share:
+        if n_rows < FEWEST_ROWS_TO_SPLIT or not share:  # Folds of a dozen rows choose by chance.
             return held_out
         fold, calibrates = held_out.fold, held_out.calibrates
         if time is None:
+            # A row is held out once at most. Rounding must not turn five folds of 0.2 into four.
             n_drawn = min(n_folds, int(1 / share + 1e-9))
             # Class by class, so that a rare class is in every fold as often as in the data.
             shuffled = rng.permutation(n_rows)
             strata = [shuffled[label[shuffled] == c] for c in np.unique(label)]
             strata = [rows for rows in strata if len(rows) > 1]
         else:
+            # Not class by class: the last rows are what a model meets next, whatever their labels are.
             n_drawn, last = 1, np.argsort(time, kind="stable")[n_rows - round(n_rows * share) :]
             strata, share = [rng.permutation(last)], 1.0
         for rows in strata:
@@ -474,7 +478,7 @@ def set_rows_aside(
     """
     unit = np.arange(len(label)) if person is None else np.unique(person, return_inverse=True)[1]
     n_units = int(unit.max(initial=-1)) + 1
-    order = rng.permutation(n_units)
+    order = rng.permutation(n_units)  # Drawn in any case: later draws do not depend on whether there is a time.
     if time is not None:
         order = np.argsort(-_latest(unit, time), kind="stable")
     is_held_out = np.zeros(n_units, bool)

@@ -155,35 +155,6 @@ def test_corrections_are_trained_on_out_of_fold_logits_and_the_pooled_classifier
     np.testing.assert_allclose(CountingClassifier.fitted_on[1:], [300] * 4, atol=2)  # Without each fold.
 
 
-def test_without_noise_and_training_the_model_is_the_pooled_classifier(paper_data):
-    still = {"noise": 0, "group_learning_rate": 1e-12, "classifier_learning_rate": 1e-12}
-    models = [
-        model_of(**QUICK | {"max_epochs": 1} | still | changes, guard=None).fit(paper_data.X, paper_data.y)
-        for changes in ({}, {"noise": 0.5})
-    ]
-    alike = [(model.predict_all(paper_data.X) == model.pooled_.predict(paper_data.X)[:, None]) for model in models]
-    assert alike[0].all()
-    assert not alike[1].all()  # With noise the same code does differ.
-
-
-@pytest.mark.filterwarnings("ignore::dafh.exceptions.GroupsEncodeLabelWarning")
-def test_a_cold_start_does_not_contain_the_pooled_classifier(paper_data):
-    X, y = paper_data.X, paper_data.y
-    incumbents = [LogisticRegression().fit(X, y), LogisticRegression().fit(X, np.where(X.x1 > 0, 1, -1))]
-    for start, same in (("cold", True), ("pooled", False)):
-        fits = [
-            model_of(
-                pooled=one,
-                start=start,
-                guard=None,
-                **QUICK | {"n_replicas": 1, "max_epochs": 2, "select": "last"},
-            ).fit(X, y)
-            for one in incumbents
-        ]
-        one, other = (model.decision_function(X) for model in fits)
-        assert np.allclose(one, other) == same
-
-
 @pytest.mark.parametrize("changes", [{"recipe__start": "cold"}, {"n_groups": 5}, {"pooled": "linear"}, {"guard": None}])
 def test_parameters_changed_after_fit_change_no_prediction(beside_naive_bayes, paper_data, changes):
     X, model = paper_data.X, copy.deepcopy(beside_naive_bayes)
@@ -226,15 +197,6 @@ def test_a_rare_class_survives_the_folds(grouped_data):
 
 
 # ---- weights, sizes, warnings ----
-
-
-def test_rows_of_weight_zero_count_for_nothing(paper_data):
-    X, y = paper_data.X.to_numpy(), paper_data.y
-    weight = np.ones(len(y))
-    weight[700:] = 0
-    with_zeros = model_of(**QUICK).fit(X, np.where(weight, y, -y), sample_weight=weight)
-    without = model_of(**QUICK).fit(X[:700], y[:700])
-    np.testing.assert_allclose(with_zeros.decision_function(X), without.decision_function(X), atol=1e-4)
 
 
 @pytest.mark.usefixtures("optimized")

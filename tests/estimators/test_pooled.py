@@ -8,18 +8,12 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from dafh import DAFHClassifier, Scorecard
-from dafh.classifiers import SMALLEST_PROBABILITY
-from dafh.estimators.pooled import choose_n_folds, fit_pooled, out_of_fold_pooled_logits, pooled_logits
+from dafh import DAFHClassifier
+from dafh.estimators.pooled import fit_pooled, out_of_fold_pooled_logits, pooled_logits
 from dafh.linear.logistic import StandardizedLogisticRegression
 from dafh.rows import LabelledRows
-
-CERTAIN = np.log((1 - SMALLEST_PROBABILITY) / SMALLEST_PROBABILITY)
 
 
 def rows_of(n=120, n_classes=2, classes=None, frame=False, weight=None, seed=0):
@@ -44,15 +38,6 @@ def out_of_fold(pooled, rows, n_folds=3):
 # ---- an incumbent ----
 
 
-def test_an_incumbent_is_taken_as_it_is():
-    rows = rows_of()
-    incumbent = LogisticRegression().fit(rows.X, rows.y)
-    fitted = fit_pooled(incumbent, rows, 0)
-    assert fitted.model is incumbent
-    assert fitted.kind == "logits"
-    np.testing.assert_allclose(logits_of(incumbent, rows)[:, 0], incumbent.decision_function(rows.X), atol=1e-6)
-
-
 def test_an_incumbent_with_more_classes_has_a_logit_for_each():
     rows = rows_of(n_classes=3)
     incumbent = LogisticRegression().fit(rows.X, rows.y)
@@ -61,12 +46,6 @@ def test_an_incumbent_with_more_classes_has_a_logit_for_each():
     logits = logits_of(incumbent, part)
     assert logits.shape == (len(few), 3)
     np.testing.assert_allclose(np.exp(logits), incumbent.predict_proba(part.X), atol=1e-6)
-
-
-def test_an_incumbent_that_is_certain_can_still_be_corrected():
-    rows = rows_of()
-    certain = KNeighborsClassifier(1).fit(rows.X, rows.y)  # Says 0 or 1 for every row it knows.
-    np.testing.assert_allclose(logits_of(certain, rows)[:, 0], np.where(rows.y == 1, 1, -1) * CERTAIN, atol=1e-5)
 
 
 # ---- fitted here ----
@@ -103,24 +82,6 @@ def test_a_fitted_classifier_and_a_single_fold_have_the_logits_of_all_rows():
     np.testing.assert_array_equal(out_of_fold(incumbent, rows)[1], logits_of(incumbent, rows))
     ours = StandardizedLogisticRegression(C=1.0)
     np.testing.assert_array_equal(out_of_fold(ours, rows, n_folds=1)[1], logits_of(ours, rows))
-
-
-def test_folds_are_five_where_fits_are_cheap_and_three_where_they_are_not():
-    fitted = GaussianNB().fit([[0.0], [1.0]], [0, 1])
-    assert choose_n_folds(fitted, 1000) == choose_n_folds(StandardizedLogisticRegression(), 1000) == 5
-    assert (
-        choose_n_folds(GaussianNB(), 1000) == choose_n_folds(Scorecard(), 1000) == choose_n_folds(fitted, 20_000) == 3
-    )
-
-
-def test_a_frame_with_text_is_encoded_for_classifiers_of_numbers():
-    rows = rows_of(frame=True)
-    table = rows.X.assign(city=np.where(np.arange(120) % 2, "Oslo", "Bergen"))
-    rows = LabelledRows.check(DAFHClassifier(), table, rows.y)
-    fitted = fit_pooled(KNeighborsClassifier(), rows, 0)
-    assert isinstance(fitted.model, Pipeline)
-    assert fitted.model.steps[0][1] is fitted.encoding.encoder
-    assert fitted.model.predict(table).shape == (120,)
 
 
 class Counting(ClassifierMixin, BaseEstimator):

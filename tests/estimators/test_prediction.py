@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
 from dafh import DAFHClassifier, load, save, tabular_pipeline
 from dafh.classifiers import class_probabilities, logits
-from dafh.columns.encoder import TableReader
 from dafh.estimators.pooled import pooled_labels, pooled_logits
 from dafh.frames import take_rows
 from model_files import TREES
@@ -101,17 +99,3 @@ def test_categories_may_come_as_text_or_as_categorical_columns():
         coded = data.X.assign(job=pd.Categorical(data.X["job"], categories=["pilot", "unused", "clerk", "cook"]))
         np.testing.assert_array_equal(data.model.predict_proba(coded), data.model.predict_proba(data.X))
         np.testing.assert_array_equal(data.model.predict(coded), data.model.predict(data.X))
-
-
-@pytest.mark.parametrize("values", [["1", "1.0", "2"], [1, 2, 2], [1.0, 2.0, 1.5]])
-def test_categories_that_are_not_called_by_their_names_get_them(values):
-    column = pd.Series(pd.Categorical(values))
-    read = TableReader({"c": "category"}).fit_transform(pd.DataFrame({"c": column}))
-    assert read["c"].tolist() == [{"1.0": "1", 1.0: "1", 2.0: "2"}.get(value, str(value)) for value in values]
-
-
-def test_a_linear_model_of_scikit_learn_is_asked_itself():
-    data = with_pooled(LogisticRegression(max_iter=2000))
-    final, rows = data.model[-1], data.model[:-1].transform(data.X)
-    expected = final.pooled_.predict(rows)
-    np.testing.assert_array_equal(pooled_labels(final.pooled_, final._encode(rows)), expected)

@@ -72,12 +72,6 @@ def test_an_audit_counts_the_weights_of_the_training_or_those_that_are_named(in_
         assert json.loads(figures)["accuracy"] == pytest.approx(weighted.accuracy)
 
 
-def test_a_table_without_the_weights_says_so_and_counts_every_row_once(in_use, tmp_path):
-    pd.read_parquet(in_use / "model.test.parquet").drop(columns="weight").to_csv(tmp_path / "new.csv", index=False)
-    result = run("audit", in_use / "model.dafh", tmp_path / "new.csv")
-    assert "no column 'weight'" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dafh import Monitor
-from dafh.monitor import Reference
+from dafh.monitor.inputs import Reference
 from watched import good_rows
 
 

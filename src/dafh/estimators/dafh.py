@@ -137,6 +137,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         What the guard did for each group, and why; prints as a table.
     largest_weight_ : float or None
         As it was given to `fit` or `recalibrate`.
+    training_hashes_ : array
+        Hashes of a thousand training rows at most, by which `recalibrate` recognises them.
     losses_ : tuple of Loss
         Losses that must not get worse.
     threshold_ : float
@@ -286,6 +288,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
                 rows, judges = hold_out_for_proof(rows, self.guard, streams.folds)
             self._check_losses()
             self._keep_largest_weight(largest_weight, rows)
+            self._keep_hashes(rows)
             unfitted = resolve_pooled(self.pooled, self._requested_threshold(), rows)
             pooled, learned = self._learn(unfitted, rows, training, streams, has_judges=judges is not None)
             self._set_fitted(pooled, learned)
@@ -376,7 +379,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         population = learned.population
         self._history = None if population is None else PlainTable.of(population.history)
         self.best_epoch_ = None if population is None else population.best_epoch
-        # Every so many rows, not the first ones, because files are often sorted.
+        # 50,000 rows tell mutual information to two digits. Every so many rows, not the first ones, because files are
+        # often sorted.
         step = max(len(learned.rows) // _MOST_ROWS_TO_MEASURE, 1)
         sample = learned.encoded.take(np.arange(0, len(learned.rows), step))
         weight = learned.rows.weight[::step]
@@ -474,6 +478,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         encoded = self._encode(X)
         logits = self._serving.every(encoded, self._pooled_logits(encoded))
         own_labels = self.classes_[decide(logits, self.threshold_)]
+        # A pooled classifier may decide by rules that no cut-off of its probabilities reproduces: `predict` is asked.
         labels = np.column_stack([own_labels, self.pooled_.predict(encoded.X)])
         # The pooled classifier's own labels, also where its threshold is not one half.
         labels[:, :-1][:, self.serves_ == self.n_groups_] = labels[:, -1:]
@@ -575,6 +580,7 @@ def _common_shift(correction: NDArray[np.float64]) -> float:
     """What a correction (n, m) adds to the logit of every row, NaN where it differs from row to row."""
     if correction.shape[1] != 1 or not len(correction) or not correction.any():
         return float("nan")
+    # A constant added to the logit b moves the cut-off c: b + shift > logit(c) is the same as b > logit(c) − shift.
     mean, spread = float(correction.mean()), float(correction.std())
     return mean if spread < _LIKE_A_SHIFT * abs(mean) else float("nan")
 

@@ -93,6 +93,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         Its number: the group's own, another group's, or `n_groups_` where the guard chose the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
+    training_hashes_ : array
+        Hashes of a thousand training rows at most, by which `recalibrate` recognises them.
     n_groups_ : int
         Number of groups.
 
@@ -187,6 +189,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             )
             self.classes_ = rows.classes
             self._keep_largest_weight(largest_weight, rows)
+            self._keep_hashes(rows)
             self._check_losses()
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)
@@ -194,6 +197,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             pooled = estimator if self.pooled is None else seeded(self.pooled, seed)
             partition = seeded(ClusterPartition() if self.partition is None else self.partition, seed)
             rows, judges = hold_out_for_proof(rows, self.guard, np.random.default_rng(seed))
+            # On training rows only: groups that had seen the rows of "proof" would look better on them than they are.
             self.partition_ = partition.fit(rows.numbers, rows.y, rows.sensitive, rows.weight)
             self.n_groups_ = self.partition_.n_groups_
             group = self.partition_.assign(rows.numbers, rows.sensitive)
@@ -258,6 +262,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
 
         `labels` has one column per own classifier, and the pooled one last; it is None where there are no rows.
         """
+        # Rows of no group gain and lose nothing; as a group of their own they would only widen the corrections.
         members = np.flatnonzero(group != NOBODY)
         if labels is None or not len(members):
             return ComparedRows.none(self.n_groups_)
@@ -275,6 +280,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         )
 
     def _apply_serving(self) -> None:
+        # Own classifiers are kept: a later `recalibrate` may give a group its own one back.
         models = [*self._own_estimators, self.pooled_]
         self.estimators_ = [models[k] for k in self.serves_]
 

@@ -45,11 +45,6 @@ PooledName = Literal["scorecard", "linear"]
 _FEW_ROWS = 20_000
 # Bins by column in which a classifier of any other kind is corrected: its groups have too few rows for more.
 _FEW_BINS = 20
-Brought = Incumbent | IncumbentColumns
-FITTED_MODEL = Allowed(
-    "a fitted model that has 'predict'", lambda value: callable(getattr(value, "predict", None)) and is_fitted(value)
-)
-"""What a pooled classifier may be beside a name and a classifier with probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +60,25 @@ class PooledFit:
     """False for a model that the user brought fitted."""
 
 
-def find_incumbent(pooled: Any) -> Brought | None:
-    """Return what was brought, still to be matched with rows; None for a classifier that is fitted here."""
-    if isinstance(pooled, IncumbentColumns) or not (isinstance(pooled, Incumbent) or stays_fitted(pooled)):
-        return pooled if isinstance(pooled, IncumbentColumns) else None
-    incumbent = pooled if isinstance(pooled, Incumbent) else Incumbent(pooled)
-    incumbent.check()
-    return incumbent
-
-
 def stays_fitted(pooled: Any) -> bool:
     """Whether a pooled classifier is a fitted model of the user's, which is used as it is."""
-    return hasattr(pooled, "predict") and is_fitted(pooled)
+    return callable(getattr(pooled, "predict", None)) and is_fitted(pooled)
+
+
+FITTED_MODEL = Allowed("a fitted model that has 'predict'", stays_fitted)
+"""What a pooled classifier may be beside a name and a classifier with probabilities."""
+
+
+def find_incumbent(pooled: Any) -> Incumbent | IncumbentColumns | None:
+    """Return the user's model, still to be matched with rows; None for a classifier that is fitted here."""
+    if isinstance(pooled, IncumbentColumns):
+        return pooled
+    if not isinstance(pooled, Incumbent):
+        if not stays_fitted(pooled):
+            return None
+        pooled = Incumbent(pooled)
+    pooled.check()
+    return pooled
 
 
 def takes_raw_rows(pooled: Any) -> bool:
@@ -265,6 +267,7 @@ def _observed_cutoff(flagged: NDArray[np.bool_], probability: NDArray[np.float64
     most of them would then flag everybody or nobody, and own classifiers with it.
     """
     cutoff = find_cutoff(flagged, probability)
+    # No better than flagging everybody or nobody: then the probabilities say nothing about the decisions.
     n_wrong = int(((probability > cutoff) != flagged).sum())
     return 0.5 if n_wrong and n_wrong >= min(flagged.sum(), (~flagged).sum()) else cutoff
 
@@ -277,6 +280,7 @@ def out_of_fold_pooled_logits(
     A classifier that was brought fitted is what it is, in every fold; where there is one fold only, nothing is left to
     fit on, and the fit on all rows serves.
     """
+    # A model in production has not seen these rows, as far as anybody knows: nothing to leave out.
     if is_fitted(unfitted) or not fold.any():
         return pooled_logits(fitted.model, encoded, rows.classes)
     if isinstance(unfitted, Scorecard):
@@ -294,10 +298,12 @@ def _out_of_fold_regression(
 ) -> NDArray[np.float64]:
     """Logistic regression on standardised columns, with the strength that was chosen for all rows."""
     linear = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    # Means and scales of all rows: they know no label, and equal columns let all folds share one design.
     standard = Standardization.of(encoded.numbers, rows.weight)
     offset = np.zeros((len(rows), len(linear.coef_)))
     regression = Regression(DenseDesign(standard.of_rows(encoded.numbers)), rows.label, rows.weight, offset)
     start = standard.stacked(linear.intercept_, linear.coef_)
+    # scikit-learn's C is the inverse of the penalty on the sum over rows.
     solution = Solution(start, np.full(len(start), 1.0 / float(linear.C_)))
     # To the last digits: the start knows the labels of all rows, and the end must not.
     return out_of_fold_logits(regression, solution, fold, tolerance=1e-11)[0]

@@ -12,9 +12,3 @@
 
 A new kind of evidence belongs in `dafh.stats`, with a simulation of its level; `evidence` then asks it.
 """
-
-from dafh.monitor.inputs import Reference
-from dafh.monitor.monitor import Monitor
-from dafh.monitor.notices import Notice, ServiceChange, Update
-
-__all__ = ["Monitor", "Notice", "Reference", "ServiceChange", "Update"]
