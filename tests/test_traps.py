@@ -228,3 +228,35 @@ def test_dates_that_cannot_be_counted_are_refused(tmp_path):
     found = run("fit", tmp_path / "table.parquet", "--target", "y", "--out", tmp_path / "m.dafh")
     assert found.exit_code == 2
     assert "Column 'd' holds a date that is too far away to be counted." in found.output
+
+
+# ---- calibration rows ----
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(0, 300), slice(100, 250)])
+@pytest.mark.parametrize("model", [DAFHClassifier(1, guard="proof"), DecoupledClassifier(guard="proof")])
+def test_training_rows_for_the_guard_are_told(model, part):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1400, 2))
+    y = (X[:, 0] > 0).astype(int)
+    fitted = clone(model).set_params(guard=None).fit(X[:1000], y[:1000]).set_params(guard="proof")
+    fitted.recalibrate(X[1000:], y[1000:])
+    with pytest.warns(SuspiciousInputWarning, match="X holds rows that the model was trained on"):
+        fitted.recalibrate(X[:1000][part], y[:1000][part])
+
+
+def test_of_many_training_rows_a_thousand_are_recognised():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    fitted = DecoupledClassifier(guard="evidence").fit(X[:5000], y[:5000])
+    fitted.recalibrate(X[5000:], y[5000:])
+    assert len(fitted.training_hashes_) == 1000
+    with pytest.warns(SuspiciousInputWarning, match="trained on"):
+        fitted.recalibrate(X[:5000], y[:5000])
+
+
+def test_rows_of_categories_that_repeat_anyway_may_judge():
+    table = pd.DataFrame({"job": ["cook", "clerk", "pilot", "nurse"] * 50})
+    y = np.tile([0, 1, 1, 0, 1, 0, 0, 1], 25)
+    DAFHClassifier(1).fit(table, y).recalibrate(table, y)

@@ -11,19 +11,32 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from dafh import Scorecard
-from research.benchmarks.measure import run
+from research.benchmarks.measure import alone, run
 
 # Rows, columns and worlds.
 CELLS = (
     (2_000, 25, 10),
     (2_000, 100, 10),
-    (2_000, 500, 3),
+    (2_000, 500, 10),
     (10_000, 50, 10),
     (10_000, 200, 3),
     (50_000, 25, 5),
     (50_000, 200, 2),
 )
 TEST_ROWS = 20_000
+# What a fit needs beside the table itself, by the largest amount of memory that the process has used.
+MEMORY = """
+import sys, warnings
+from dafh import Scorecard
+from research.benchmarks.wide import world
+warnings.simplefilter("ignore")
+X, y, _ = world(*map(int, sys.argv[1:]), 100)
+Scorecard().fit(X[:300], y[:300])
+open("/proc/self/clear_refs", "w").write("5")  # The peak so far is that of making the table.
+before = peak_memory()
+Scorecard().fit(X, y)
+print(peak_memory() - before)
+"""
 
 
 def world(n_rows: int, n_columns: int, seed: int) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.float64]]:
@@ -67,6 +80,7 @@ def lines(quick: bool) -> Iterator[dict[str, str]]:
             "difference": f"{(card - boosting).mean():+.4f}",
             "worst": f"{(card - boosting).min():+.4f}",
             "time, ratio": f"{card_seconds.sum() / boosting_seconds.sum():.2f}",
+            "memory, MiB": f"{alone(MEMORY, n_rows, n_columns)[0]:.0f}",
         }
 
 

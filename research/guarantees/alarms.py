@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation import check_losses
+from dafh.evaluation.losses import check_losses
 from dafh.monitor.evidence import Evidence, JudgedRows, capital_of_term
 from dafh.stats import Bettors
 

@@ -12,8 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dafh.evaluation import ComparedRows, Loss
+from dafh.evaluation.compared import ComparedRows
 from dafh.evaluation.guard import check_servers, proved
+from dafh.evaluation.losses import Loss
 from dafh.stats import robust_radius
 from research.guarantees.worlds import TIE, World, compare_own, draw_outcomes, harmful_world
 
@@ -83,15 +84,11 @@ def guard_table(n_worlds: int = 200, seed: int = 0) -> pd.DataFrame:
 # ---- losses, declared subgroups, weights, persons, small groups ----
 
 
-def _groups(n_groups: int, rows: int) -> NDArray[np.intp]:
-    return np.repeat(np.arange(n_groups), rows)
-
-
 def losses_scenario(shift: float, error_gain: float) -> Scenario:
     """Own classifiers have more false negatives by `shift`, and errors lower by `error_gain` all the same."""
 
     def draw(rng: np.random.Generator) -> ComparedRows:
-        group = _groups(4, 1500)
+        group = np.repeat(np.arange(4), 1500)
         positive = rng.random(len(group)) < 0.3
         fewer = (error_gain + 0.3 * shift) / 0.7  # What false positives must fall by: 30% of the rows are positive.
         lost, won = draw_outcomes(np.where(positive, shift, -fewer), 0.2, rng)
@@ -107,7 +104,7 @@ def declared_scenario(rows: int, gain: float) -> Scenario:
     """In each of 4 groups 11 of 12 declared subgroups gain, and one loses almost nothing."""
 
     def draw(rng: np.random.Generator) -> ComparedRows:
-        group = _groups(4, 12 * rows)
+        group = np.repeat(np.arange(4), 12 * rows)
         part = np.tile(np.arange(12), 4 * rows)
         harm = np.where(part == 2 * group, TIE, -gain)
         lost, won = draw_outcomes(harm, 0.3, rng)
@@ -162,7 +159,7 @@ def weight_scenario(weights: Weights, where: str, rows: int = 2000) -> Scenario:
     """Rows with weights, in total worse by almost nothing."""
 
     def draw(rng: np.random.Generator) -> ComparedRows:
-        group = _groups(4, rows)
+        group = np.repeat(np.arange(4), rows)
         weight = weights.draw(rng, len(group))
         lost, won = draw_outcomes(*where_discordant(weights, weight, where, TIE), rng)
         return compare_own(group, lost, won, 4, weight=weight)
@@ -170,20 +167,17 @@ def weight_scenario(weights: Weights, where: str, rows: int = 2000) -> Scenario:
     return Scenario(f"{weights.name}, {where}", draw)
 
 
-def missed_weight_share(largest: float | None, rows: int = 100, n_worlds: int = 1000, seed: int = 0) -> float:
-    """Share of worlds harmed where 1% of rows weigh 100 and lose: a sample may have no heavy row."""
-    rng, weights = np.random.default_rng(seed), few_heavy(0.01, 100.0)
-    harmed = 0
-    for _ in range(n_worlds):
+def missing_scenario(largest: float | None, rows: int = 100) -> Scenario:
+    """1% of rows weigh 100 and lose: a sample may have no heavy row, and `largest` says what a row may weigh."""
+    weights = few_heavy(0.01, 100.0)
+
+    def draw(rng: np.random.Generator) -> ComparedRows:
         weight = weights.draw(rng, rows)
         lost, won = draw_outcomes(*where_discordant(weights, weight, WHERE[2], TIE), rng)
-        compared = replace(
-            compare_own(np.zeros(rows, np.intp), lost, won, 1, weight=weight),
-            weight_unit=float(weight.max()),
-            largest_weight=largest or 0.0,
-        )
-        harmed += bool(kept_by_proof(compared).any())
-    return harmed / n_worlds
+        compared = compare_own(np.zeros(rows, np.intp), lost, won, 1, weight=weight)
+        return replace(compared, weight_unit=float(weight.max()), largest_weight=largest or 0.0)
+
+    return Scenario(f"largest weight {largest or 'unknown'}, {rows:,} rows", draw)
 
 
 def radius_table(n_worlds: int = 20_000, seed: int = 0) -> pd.DataFrame:
@@ -196,18 +190,6 @@ def radius_table(n_worlds: int = 20_000, seed: int = 0) -> pd.DataFrame:
             harmed = robust_radius(discordant - better, better) * (1 - won) > won
             lines.append({"discordant rows": discordant, "won": won, "missed": float(np.mean(harmed))})
     return pd.DataFrame(lines)
-
-
-def missed_weight_table(n_worlds: int = 1000) -> pd.DataFrame:
-    """Worlds harmed by "proof" where heavy rows may be missing, without and with the largest weight."""
-    sizes = (100, 300, 1000)
-    ways = {"unknown": None, "100": 100.0}
-    return pd.DataFrame(
-        [
-            {"largest weight": name} | {f"{n:,} rows": missed_weight_share(most, n, n_worlds) for n in sizes}
-            for name, most in ways.items()
-        ]
-    )
 
 
 def person_scenario(rows_each: tuple[int, int], correlation: float) -> Scenario:
@@ -256,7 +238,8 @@ def scenarios() -> list[Scenario]:
     return [*grid, *losses, *declared, *weights, *persons, *small]
 
 
-def scenario_table(n_worlds: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Share of harmed worlds of every scenario."""
-    shares = [(scenario.name, scenario.harmed_share(n_worlds, seed)) for scenario in scenarios()]
+def scenario_table(n_worlds: int = 1000) -> pd.DataFrame:
+    """Share of harmed worlds of every scenario, and of those in which heavy rows may be missing from the sample."""
+    missing = [missing_scenario(largest, rows) for largest in (None, 100.0) for rows in (100, 300, 1000)]
+    shares = [(scenario.name, scenario.harmed_share(n_worlds)) for scenario in (*scenarios(), *missing)]
     return pd.DataFrame(shares, columns=["worlds", "harmed"])

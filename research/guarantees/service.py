@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation import check_losses
 from dafh.evaluation.guard import EVIDENCE_LEVEL
+from dafh.evaluation.losses import check_losses
 from dafh.monitor.evidence import Evidence, JudgedRows
 from dafh.monitor.service import changes_needed
 from dafh.stats import holm, mcnemar_p

@@ -12,7 +12,7 @@ from research.guarantees.delays import change_table, delay_table
 from research.guarantees.evidence import evidence_table
 from research.guarantees.fits import fit_table
 from research.guarantees.limits import coverage_table, drift_table
-from research.guarantees.proof import guard_table, missed_weight_table, radius_table, scenario_table
+from research.guarantees.proof import guard_table, radius_table, scenario_table
 from research.guarantees.recommendations import recommendation_table
 from research.guarantees.service import service_table
 from research.pages import markdown
@@ -22,7 +22,6 @@ GUARANTEE: dict[str, Callable[[], pd.DataFrame]] = {
     "The same for costs (false positive 1, false negative 5)": cost_table,
     'Worlds harmed by "proof" at level 5%, by the repair of envy, and classifiers kept': guard_table,
     'Worlds harmed by "proof" at level 5%, by scenario': scenario_table,
-    'Worlds harmed by "proof" where heavy rows may be missing from the sample': missed_weight_table,
     "Radius of robustness larger than the true one": radius_table,
     'Fits harmed by "proof" at level 5%, labels that cannot be predicted better': fit_table,
     'Own classifiers kept by "evidence"': evidence_table,

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dafh.evaluation import ComparedRows, GuardReport, choose_servers
+from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.guard import GuardReport, choose_servers
 
 TIE = 1e-6
 """Harm of almost nothing: enough to be counted as harm, and where a test errs most often."""

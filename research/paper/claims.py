@@ -46,7 +46,7 @@ def _list(values: dict[str, float], digits: int = 1, sign: str = "+") -> str:
 def _pr_trivial(results: Results) -> Verdict:
     gaps = _gaps(results, DAFH, TRIVIAL, "pr")
     return verdict_of([gap >= -1 for gap in gaps.values()], most=True), (
-        f"Pr minus trivial's, points: {_list(gaps)}. Comparable: at most one point lower."
+        f"Pr minus trivial's, points (comparable: -1 or more): {_list(gaps)}."
     )
 
 
@@ -210,8 +210,8 @@ def _theorem_2(results: Results) -> Verdict:
     lost = [d for d, gap in gaps.items() if gap < 0]
     where = f" ({', '.join(lost)})" if lost else ""
     return FAILS if lost else IN_PART, (
-        "Theorem 2 bounds the gap of two maxima, with 4 − 2/K in place of 3, and not what gradient ascent reaches. "
-        f"The trivial partition is more accurate on {len(lost)} of {len(gaps)} data sets{where}."
+        "Theorem 2 bounds the gap of two maxima (with 4 − 2/K in place of 3), not what gradient ascent reaches. The "
+        f"trivial partition is more accurate on {len(lost)} of {len(gaps)} data sets{where}."
     )
 
 
@@ -235,13 +235,13 @@ CLAIMS: dict[str, Callable[[Results], Verdict]] = {
     "a majority of individuals in each group will prefer their assigned decoupled classifiers": _majority,
     "the following lower bound on the objective function": lambda _: (
         IN_PART,
-        "Proposition 1 is a bound where every group is rational and envy-free already. A violation is divided by n "
-        "instead of n_k: with two groups of half the rows, −0.1 becomes −0.05.",
+        "Only where every group is rational and envy-free already. A violation is divided by n, not by n_k: with two "
+        "groups of half the rows, −0.1 becomes −0.05.",
     ),
     "with probability at least 1 − 2K(K+1) exp{−2ε²n/9}": lambda _: (
         IN_PART,
-        "Theorem 1 is right for K = 2. The sum is bounded by (4 − 2/K) ε: 3.33 ε for K = 3, 3.5 ε for K = 4. It is "
-        "about classifiers that were fixed before the rows were seen.",
+        "For K = 2, and classifiers fixed before the rows were seen. The sum is bounded by (4 − 2/K) ε: 3.33 ε for "
+        "K = 3, 3.5 ε for K = 4.",
     ),
     "guaranteed to outperform decoupled classifiers trained by ... sensitive attributes": _theorem_2,
 }

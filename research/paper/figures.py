@@ -35,7 +35,9 @@ def convergence(steps: pd.DataFrame, trivial: dict[str, float]) -> alt.ConcatCha
             table = rows.groupby(["step", "part"])[metric].agg(["mean", "std"]).reset_index().fillna({"std": 0.0})
             table = table.assign(low=table["mean"] - table["std"], high=table["mean"] + table["std"])
             base = alt.Chart(table).encode(x, color=colour)
-            band = base.mark_errorband(opacity=0.2).encode(alt.Y("low:Q", title=title, scale=scale), alt.Y2("high:Q"))
+            band = base.mark_errorband(opacity=0.2, clip=True).encode(
+                alt.Y("low:Q", title=title, scale=scale), alt.Y2("high:Q")
+            )
             level = pd.DataFrame({"value": [trivial[metric]]})
             rule = alt.Chart(level).mark_rule(strokeDash=[8, 4], color="#555555").encode(alt.Y("value:Q"))
             panel = alt.layer(band, base.mark_line().encode(y, dash), rule)

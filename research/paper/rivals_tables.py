@@ -1,7 +1,5 @@
 """Tables of rivals: what each gains, whom it harms, and the paper's table of related work with measured columns."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -28,8 +26,6 @@ NAMES = {
     "jtt": "JTT",
     "george": "GEORGE",
 }
-# The columns that name a line, with their order.
-LINE = {"method": list(NAMES.values()), "tuned by": ["–", "log-loss", "antigone"], "guard": ["no", "yes"]}
 OURS = ("Exceptions", "Network")
 _SHARES = ["to_pooled", "worst_accuracy", "pooled_worst", "people_harmed", "disagreement"]
 
@@ -38,9 +34,11 @@ def lines_of(results: pd.DataFrame) -> pd.DataFrame:
     """Results of rivals with the columns that name a line of the table, and figures in percent."""
     lines = results.rename(columns={"tuned": "tuned by"})
     lines["method"] = lines["method"].str.removeprefix("rival-").map(NAMES)
-    lines["guard"] = np.where(lines["guarded"].astype(bool), "yes", "no")
+    lines["method"] = pd.Categorical(lines["method"], list(NAMES.values()))
+    lines["tuned by"] = pd.Categorical(lines["tuned by"], ["–", "log-loss", "antigone"])
+    lines["guarded"] = lines["guarded"].astype(bool)
     lines[_SHARES] = 100 * lines[_SHARES].astype(float)
-    return lines.assign(**{name: pd.Categorical(lines[name], order) for name, order in LINE.items()})
+    return lines
 
 
 def splits_of(results: pd.DataFrame) -> str:
@@ -53,8 +51,15 @@ def means_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean of each figure: first over the splits of a data set, then over data sets."""
     lines = lines_of(results)
     # With the guard, all rivals are nearly the pooled classifier: their family stands for them.
-    groups = lines[(lines["guard"] == "no") | lines["method"].isin(OURS)].groupby(list(LINE), observed=True)
-    return pd.DataFrame([dict(zip(LINE, key, strict=True)) | _means(members) for key, members in groups])
+    groups = lines[~lines["guarded"] | lines["method"].isin(OURS)].groupby(
+        ["method", "guarded", "tuned by"], observed=True
+    )
+    return pd.DataFrame(
+        [
+            {"method": method + (", with the guard" if guarded else ""), "tuned by": tuned} | _means(members)
+            for (method, guarded, tuned), members in groups
+        ]
+    )
 
 
 def _means(lines: pd.DataFrame) -> dict[str, str]:
@@ -75,43 +80,44 @@ def _fits(lines: pd.DataFrame) -> str:
 def families_table(results: pd.DataFrame) -> pd.DataFrame:
     """The same for families of methods: rivals with and without guard, ours, and stronger plain models."""
     lines = lines_of(results)
-    guarded, method = lines["guard"] == "yes", lines["method"]
+    guarded, method = lines["guarded"], lines["method"]
     rivals, partly, plain = (
         method.isin([NAMES[name] for name in names]) for names in (RIVALS, PARTLY, ("scorecard", "boosting"))
     )
     ours = method.isin(OURS)
     families = {
         "the five rivals without attributes": rivals & ~guarded,
-        "the same, under our guard": rivals & guarded,
+        "of these, DRO, ARL and Blind Pareto Fairness": method.isin(["DRO", "ARL", "Blind Pareto Fairness"]) & ~guarded,
+        "the five, under our guard": rivals & guarded,
         "rivals that need the attribute of some rows": partly,
         "DAFH, the paper's": method == NAMES["paper-row"],
         "our exceptions and network without a guard": ours & ~guarded,
         "our exceptions and network": ours & guarded,
         "scorecard and gradient boosting": plain,
     }
-    return pd.DataFrame([{"methods": name} | _means(lines[members]) for name, members in families.items()])
+    return pd.DataFrame(
+        [{"methods": name} | _means(lines[members]) for name, members in families.items() if members.any()]
+    )
 
 
 def harmed_table(results: pd.DataFrame) -> pd.DataFrame:
-    """Who is shown to be harmed: for each line with any harm, the named group that is harmed most often."""
+    """Who is shown to be harmed by each method without a guard: the named group that is harmed most often."""
+    lines = lines_of(results)
     rows = []
-    for key, members in lines_of(results).groupby(list(LINE), observed=True):
-        harmed = [_who(dataset, members[members["dataset"] == dataset]) for dataset in DATASETS]
-        if any(harmed):
-            line: Any = dict(zip(LINE, key, strict=True))
-            rows.append(line | {"who is shown to be harmed (splits)": "; ".join(text for text in harmed if text)})
+    for method, fits in lines[~lines["guarded"]].groupby("method", observed=True):
+        harmed = [text for d in DATASETS if (text := _who(fits[fits["dataset"] == d]))]
+        rows += [{"method": method, "who is shown to be harmed": "; ".join(harmed)}] if harmed else []
     return pd.DataFrame(rows)
 
 
-def _who(dataset: str, lines: pd.DataFrame) -> str:
+def _who(fits: pd.DataFrame) -> str:
     """A named group of one data set, of one attribute rather than of a pair."""
-    harmed = lines[lines["n_harmed"] > 0]
-    if not len(harmed):
+    harmed = fits.loc[fits["n_harmed"] > 0, "harmed"]
+    counts = harmed.str.split("; ").explode().value_counts()
+    if not len(counts):
         return ""
-    counts = harmed["harmed"].str.split("; ").explode().value_counts()
     first = min(counts.index, key=lambda name: (" & " in name, -counts[name], name))
-    more = int(harmed["n_harmed"].max()) - 1
-    return f"{dataset}: {first} ({counts[first]} of {len(lines)})" + (f" and up to {more} more" if more else "")
+    return f"{fits['dataset'].iloc[0]}: {first} ({counts[first]} of {len(fits)})"
 
 
 # The ticks of the paper's table: preference-based, no harm, without sensitive attributes, intersections.
@@ -131,7 +137,7 @@ def related_work(results: pd.DataFrame) -> pd.DataFrame:
     lines = lines_of(results)
     rows = []
     for name, (system, ticks, attributes) in _RELATED.items():
-        fits = lines[(lines["method"] == NAMES[name]) & (lines["guard"] == ("yes" if name == "exceptions" else "no"))]
+        fits = lines[(lines["method"] == NAMES[name]) & (lines["guarded"] == (name == "exceptions"))]
         preferring = fits["preferring"].mean() if "preferring" in fits else np.nan
         measured = {
             "preference-based": "one classifier" if np.isnan(preferring) else f"{100 * preferring:.0f}%",

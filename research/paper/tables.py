@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.stats import sem
 from scipy.stats import t as student
 
 from research.paper import published
@@ -79,14 +80,13 @@ class Results:
         return pair({metric: self.mean(dataset, method, k, metric) for metric in ("pr", "accuracy")})
 
 
-def paired_mean(differences: ArrayLike) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95% interval (Student's t); no interval for fewer than three splits."""
+def paired_mean(differences: ArrayLike) -> tuple[float, float]:
+    """Mean of paired differences with half of its 95% interval (Student's t); NaN for fewer than three splits."""
     values = np.asarray(differences, np.float64)
     # With two splits, Student's factor is 12.7: such an interval says nothing.
     if len(values) < 3:
-        return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
-    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+        return (float(values.mean()) if len(values) else np.nan), np.nan
+    return float(values.mean()), float(student.ppf(0.975, len(values) - 1) * sem(values))
 
 
 def number(value: float, digits: int = 1, sign: str = "") -> str:
@@ -137,13 +137,12 @@ def details_table(results: Results, datasets: Iterable[str] = DATASETS) -> pd.Da
     """What a Pr without harm needs beside it: copies of the pooled classifier have a perfect one."""
     lines = []
     for d, method in itertools.product(_with_results(results, datasets), (FIRST, "exceptions")):
-        mean, low, high = paired_mean(results.difference(d, (method, 2), ("pooled", 1), "accuracy"))
-        interval = "" if np.isnan(low) else f" ({low:+z.1f} to {high:+z.1f})"
+        mean, half = paired_mean(results.difference(d, (method, 2), ("pooled", 1), "accuracy"))
         lines.append(
             {
                 "data set": d,
                 "method": NAMES[method],
-                "accuracy to pooled, points": number(mean, 1, "+") + interval,
+                "accuracy to pooled, points": number(mean, 1, "+") + ("" if np.isnan(half) else f"±{half:.1f}"),
                 "decided differently, %": number(results.mean(d, method, 2, "disagreement")),
                 "smallest group, %": number(results.mean(d, method, 2, "smallest_share")),
             }

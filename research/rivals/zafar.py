@@ -11,7 +11,7 @@ solution lowers the loss step by step (convex-concave programming).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,17 +84,11 @@ class ZafarClassifier(TwoClassClassifier):
         return scores[np.arange(len(values)), group]
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """Rows of one group: columns with a last column of ones, and label 0 or 1."""
 
     X: Floats
     y: Floats
-
-    def loss(self, theta: Floats) -> tuple[float, Floats]:
-        """Mean log-loss, and its gradient."""
-        score = self.X @ theta
-        return float((np.logaddexp(0, score) - self.y * score).mean()), (expit(score) - self.y) @ self.X / len(self.y)
 
     def benefits(self, thetas: Floats, sign: float) -> tuple[Floats, Floats]:
         """Mean positive part of the scores by each of several classifiers, (m,), and the gradients, (m, p).
@@ -125,13 +119,14 @@ class Problem:
 
     def loss(self, flat: Floats) -> tuple[float, Floats]:
         """Mean log-loss of all rows by the classifier of their group, with the penalty, and the gradient."""
-        losses, slopes = zip(
-            *(group.loss(theta) for group, theta in zip(self.groups, flat.reshape(self.shape), strict=True)),
-            strict=True,
-        )
-        penalised = flat.reshape(self.shape) * np.append(np.ones(self.shape[1] - 1), 0.0)
-        value = float(self.share @ losses) + self.l2 / 2 * float((penalised**2).sum())
-        return value, (self.share[:, None] * np.stack(slopes) + self.l2 * penalised).ravel()
+        thetas = flat.reshape(self.shape)
+        gradient = self.l2 * thetas * np.append(np.ones(self.shape[1] - 1), 0.0)
+        value = float((gradient * thetas).sum()) / 2
+        for k, (X, y) in enumerate(self.groups):
+            score = X @ thetas[k]
+            value += self.share[k] * float((np.logaddexp(0, score) - y * score).mean())
+            gradient[k] += self.share[k] * (expit(score) - y) @ X / len(y)
+        return value, gradient.ravel()
 
     def slopes(self, flat: Floats) -> Floats:
         """Gradient of each group's benefit from its own classifier, (groups, p)."""

@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import multinomial
 
-from dafh.evaluation import Loss, choose_servers
+from dafh.evaluation.guard import choose_servers
+from dafh.evaluation.losses import Loss
 from dafh.stats import Differences, mcnemar_p
 from research.guarantees import (
     alarms,
@@ -196,8 +197,8 @@ def test_files_as_they_come_raise_no_alarm_and_inverted_labels_do(name):
 
 
 def test_the_largest_weight_saves_worlds_in_which_heavy_rows_are_missing():
-    assert proof.missed_weight_share(None, n_worlds=100) > 0.25
-    assert proof.missed_weight_share(100.0, n_worlds=100) <= most(0.05, 100)
+    assert proof.missing_scenario(None).harmed_share(100) > 0.25
+    assert proof.missing_scenario(100.0).harmed_share(100) <= most(0.05, 100)
 
 
 def test_the_robust_radius_holds():

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "AuditResult": "dafh.evaluation",
+    "AuditResult": "dafh.evaluation.audit",
     "Comparison": "dafh.evaluation.compare",
     "DAFHClassifier": "dafh.estimators.dafh",
     "DecoupledClassifier": "dafh.estimators.decoupled",
@@ -59,12 +59,12 @@ _HOME = {
     "Failures": "dafh.evaluation.failures",
     "Incumbent": "dafh.incumbents",
     "IncumbentColumns": "dafh.incumbents",
-    "Monitor": "dafh.monitor",
-    "PreferenceMatrix": "dafh.evaluation",
+    "Monitor": "dafh.monitor.monitor",
+    "PreferenceMatrix": "dafh.evaluation.matrix",
     "Recipe": "dafh.groups.recipe",
     "Scaling": "dafh.linear.scorecard",
     "Scorecard": "dafh.linear.scorecard",
-    "audit": "dafh.evaluation",
+    "audit": "dafh.evaluation.audit",
     "compare": "dafh.evaluation.compare",
     "explain": "dafh.explanation",
     "find_failures": "dafh.evaluation.failures",

@@ -139,8 +139,8 @@ class GroupInWords:
             lines.append(f"Its classifier {differs}: {'; '.join(entry['text'] for entry in self.effects)}.")
         elif self.difference is not None and self.served_by != _POOLED:
             how = f"differ from those of the pooled classifier by {self.difference:.2f} on average"
-            alike = "Its classifier barely differs from the pooled classifier."
-            lines.append(alike if self.difference < _SMALLEST_EFFECT else f"Its log-odds {how}.")
+            barely = "Its classifier barely differs from the pooled classifier."
+            lines.append(barely if self.difference < _SMALLEST_EFFECT else f"Its log-odds {how}.")
         unusual: dict[str, str] = {}
         # Of two values that differ equally, as all pairs do, the one that the group has more of comes first, and then
         # the first by name; rounded, because the last bits of a share depend on the order of its sum.
@@ -420,13 +420,13 @@ def _log_odds(
     options = {}
     if sensitive_features is not None and "sensitive_features" in inspect.signature(final.predict_proba).parameters:
         options = {"sensitive_features": to_pandas(sensitive_features).iloc[sample]}
-    own = final.predict_proba(encoded, **options)
+    serving = final.predict_proba(encoded, **options)
     if hasattr(final, "pooled_proba"):  # It knows which of the columns the pooled classifier takes.
         pooled = final.pooled_proba(encoded)
     else:
         pooled = class_probabilities(final.pooled_, encoded, final.classes_)
     # A classifier that is certain would have infinite log-odds.
-    return np.asarray(logit(np.clip([own, pooled], SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)))
+    return np.asarray(logit(np.clip([serving, pooled], SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)))
 
 
 def _effects(
@@ -447,13 +447,13 @@ def _effects(
     if numbers.views and in_group.sum() >= 2 * len(numbers.views) and not np.allclose(targets[:, 0], targets[:, 1]):
         # The same linear fit to the log-odds of both, on the rows of the group: this compares classifiers of any kind,
         # and for linear ones it recovers their weights.
-        own, pooled = Ridge(alpha=1.0).fit(numbers.standardized[in_group], targets).coef_
-        change = np.abs(own - pooled).round(9)
+        own_weights, pooled_weights = Ridge(alpha=1.0).fit(numbers.standardized[in_group], targets).coef_
+        change = np.abs(own_weights - pooled_weights).round(9)
         names = [view.flag or view.column for view in numbers.views]
         for position in np.lexsort((names, -change)):
             if len(effects) == _MOST_DIFFERENCES or change[position] < _SMALLEST_EFFECT:
                 break
-            view, weights = numbers.views[position], (float(own[position]), float(pooled[position]))
+            view, weights = numbers.views[position], (float(own_weights[position]), float(pooled_weights[position]))
             name = view.flag or view.column
             text = f"{name} has {_effect_words(*weights)} ({weights[0]:+.2f} instead of {weights[1]:+.2f})"
             entry = {"column": name, "own": weights[0], "pooled": weights[1], "label": classes[label], "text": text}

@@ -553,6 +553,8 @@ def _reach(bins: pd.DataFrame) -> list[float]:
 
 # Points along each side of the grid on which borders are found: about one per pixel.
 _GRID = 240
+# Every so many points of it in a row are shaded, with squares (in square pixels) that touch each other.
+_SHADE_STEP, _SHADE_SIZE = 6, 42
 # A plus and a dot for the two labels of most data; with more labels than shapes, they repeat.
 _LABEL_SHAPES = ["cross", *(shape for shape in _SHAPES if shape != "cross")]
 
@@ -608,7 +610,10 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
         alt.Shape("label:N", scale=alt.Scale(range=_LABEL_SHAPES), legend=legend),
         tooltip=["group:N", "label:N", alt.Tooltip("x:Q", title=first), alt.Tooltip("y:Q", title=second)],
     )
-    borders = alt.Chart(_decision_borders(result.model, X.columns, limits, names)).mark_circle(size=7, opacity=1)
+    border_points, positive = _decision_borders(result.model, X.columns, limits, names, np.unique(y)[-1])
+    borders = alt.Chart(border_points).mark_circle(size=7, opacity=1)
+    # Each group's colour lies over the side that its classifier calls positive.
+    shades = alt.Chart(positive).mark_square(size=_SHADE_SIZE, opacity=0.12)
     # Points and borders of a group have different shades, so that the borders stand out.
     dark = alt.Color("group:N", scale=_scale(names, LINE_COLOURS), legend=None)
     matrix: PreferenceMatrix = result.matrix
@@ -616,16 +621,16 @@ def _panel(result: Any, X: pd.DataFrame, y: NDArray[Any], groups: NDArray[np.int
     if len(matrix.own) > 1:  # With a single classifier there is no other to prefer, so Pr would say nothing.
         figures = f"Pr without harm {matrix.pr_without_harm:.1%}, {figures}"
     return (
-        alt.layer(rows, borders.encode(x_axis, y_axis, dark))
+        alt.layer(shades.encode(x_axis, y_axis, dark), rows, borders.encode(x_axis, y_axis, dark))
         .resolve_scale(color="independent")
         .properties(title=alt.Title(result.method, subtitle=figures), width=250, height=250)
     )
 
 
 def _decision_borders(
-    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str]
-) -> pd.DataFrame:
-    """Points of a fine grid at which the label of a classifier changes.
+    model: Classifier, columns: pd.Index, limits: list[tuple[float, float]], names: list[str], positive: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Points of a fine grid at which the label of a classifier changes, and of a coarse one where it is positive.
 
     This needs labels only, and therefore works for classifiers of any kind and borders of any shape.
     """
@@ -633,11 +638,13 @@ def _decision_borders(
     grid = pd.DataFrame({"x": across.ravel(), "y": up.ravel()})
     rows = grid.set_axis(columns, axis=1)  # The model knows the features by their own names.
     labels = model.predict_all(rows) if hasattr(model, "predict_all") else model.predict(rows)[:, None]
-    borders = []
+    borders, shaded, coarse = [], [], np.zeros((_GRID, _GRID), bool)
+    coarse[::_SHADE_STEP, ::_SHADE_STEP] = True
     for k, name in enumerate(names):
         plane = labels[:, k].reshape(_GRID, _GRID)
+        shaded.append(grid[((plane == positive) & coarse).ravel()].assign(group=name))
         changes = np.zeros_like(plane, dtype=bool)
         changes[:, 1:] |= plane[:, 1:] != plane[:, :-1]
         changes[1:, :] |= plane[1:, :] != plane[:-1, :]
         borders.append(grid[changes.ravel()].assign(group=name))
-    return pd.concat(borders, ignore_index=True)
+    return pd.concat(borders, ignore_index=True), pd.concat(shaded, ignore_index=True)

@@ -41,10 +41,10 @@ def write_number(value: float, digits: int = 3) -> str:
     ['0.0123', '12.3', '1,234']
     """
     # Not rounded: 99.94 has two digits before the point, and 100 would have three.
-    whole = len(f"{np.trunc(abs(value)):.0f}")
-    if whole > _MOST_WHOLE_DIGITS:
+    n_digits = len(f"{np.trunc(abs(value)):.0f}")
+    if n_digits > _MOST_WHOLE_DIGITS:
         return f"{value:.{digits}g}"
-    return f"{value:z,.0f}" if whole >= digits else f"{value:z,.{digits}g}"
+    return f"{value:z,.0f}" if n_digits >= digits else f"{value:z,.{digits}g}"
 
 
 def write_exactly(value: float) -> str:
@@ -55,8 +55,8 @@ def write_exactly(value: float) -> str:
     >>> [write_exactly(value) for value in (24.0, 0.38, 1300.5, 1e-7)]
     ['24', '0.38', '1,300.5', '1e-07']
     """
-    whole = float(value).is_integer() and len(f"{abs(value):.0f}") <= _MOST_WHOLE_DIGITS
-    return f"{int(value):,}" if whole else f"{float(value):,}"
+    is_short_integer = float(value).is_integer() and len(f"{abs(value):.0f}") <= _MOST_WHOLE_DIGITS
+    return f"{int(value):,}" if is_short_integer else f"{float(value):,}"
 
 
 def write_date(days: float, digits: int = 3) -> str:
@@ -153,9 +153,9 @@ def render_text(table: pd.DataFrame, left: tuple[str, ...] = ()) -> str:
     return "\n".join([line(cells), *(line(row) for row in zip(*cells.values(), strict=True))])
 
 
-def render_html(*parts: str | pd.DataFrame) -> str:
+def render_html(*texts: str | pd.DataFrame) -> str:
     """Put sentences and tables below each other; nothing in either becomes markup."""
-    written = (_html_table(part) if isinstance(part, pd.DataFrame) else f"<p>{html.escape(part)}</p>" for part in parts)
+    written = (_html_table(text) if isinstance(text, pd.DataFrame) else f"<p>{html.escape(text)}</p>" for text in texts)
     return f"<div>{''.join(written)}</div>"
 
 
@@ -225,11 +225,11 @@ class Readable:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        parts: list[str | pd.DataFrame] = []
+        texts: list[str | pd.DataFrame] = []
         for section in self.sections():
-            parts += [*filter(None, [section.title]), *section.sentences]
-            parts += [] if section.table is None else [section.table]
-        return render_html(*parts)
+            texts += [*filter(None, [section.title]), *section.sentences]
+            texts += [] if section.table is None else [section.table]
+        return render_html(*texts)
 
 
 def plain(value: object) -> Any:

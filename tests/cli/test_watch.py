@@ -2,17 +2,14 @@
 
 import json
 import shutil
-import sqlite3
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from command_line import run
-from dafh import Monitor
-from dafh.exceptions import InputError
 from dafh.monitor.store import WatchStore
-from dafh.persistence import open_model, save
+from dafh.persistence import save
 from models import rules_case
 from watched import content, watch, watched_folder
 
@@ -40,22 +37,6 @@ def test_a_batch_is_added_and_what_changed_is_printed(state):
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("Batch 1 (1.csv), 300 rows: 300 labelled.\n")
     assert watch(state, 2, "--name", "February").stdout.startswith("Batch 2 (February), 300 rows")
-
-
-def test_the_state_is_that_of_a_monitor_of_the_same_rows(state):
-    for month in (1, 2):
-        watch(state, month)
-    model, _ = open_model(watched_folder() / "model.dafh")
-    with WatchStore(state, must_exist=True) as store:
-        stored = store.monitor(model)
-    monitor = Monitor(model)
-    for month in (1, 2):
-        table = pd.read_csv(watched_folder() / f"{month}.csv", parse_dates=["since"])
-        monitor.update(table[["experience", "job", "hours", "since", "remote"]], table["hired"].to_numpy(),
-                       sensitive_features=table[["sex"]])  # fmt: skip
-    pd.testing.assert_frame_equal(stored.table(), monitor.table())
-    assert str(stored) == str(monitor)
-    assert "rows of group 0" in set(stored.drift()["name"])
 
 
 def test_the_same_batch_again_changes_nothing_whatever_the_order_of_its_rows(state, tmp_path):
@@ -142,18 +123,6 @@ def test_a_model_file_that_was_not_put_in_place_is_mentioned_and_then_replaced(y
     assert model.read_bytes() == year[1].read_bytes()
 
 
-def test_a_damaged_state_is_refused(year, tmp_path):
-    state, model = tmp_path / "watch.db", tmp_path / "model.dafh"
-    shutil.copy(year[0], state)
-    shutil.copy(year[1], model)
-    with sqlite3.connect(state) as connection:
-        connection.execute("UPDATE state SET plain = '{}', arrays = substr(arrays, 1, 500)")
-    connection.close()
-    result = watch(state, 8, model=model)
-    assert result.exit_code == 2
-    assert "is damaged" in " ".join(result.stderr.split())
-
-
 def test_json_has_all_that_is_printed(state):
     for month in (1, 5, 6, 7):
         result = json.loads(watch(state, month, "--json").stdout)
@@ -197,36 +166,6 @@ def test_training_rows_are_no_evidence(state):
     assert result.exit_code == 2
     assert "The model was trained on the rows of train.csv: they are no evidence." in result.stderr
     assert WatchStore(state).is_empty
-
-
-def test_files_of_other_programs_and_formats_are_refused(state, tmp_path):
-    with sqlite3.connect(state) as other:
-        other.execute("CREATE TABLE notes (text)")
-    other.close()
-    assert "belongs to another program" in watch(state, 1).stderr
-    text = tmp_path / "text.db"
-    text.write_text("not a database, and long enough to be told from one" * 20)
-    assert "cannot be used as a state" in watch(text, 1).stderr
-    newer = tmp_path / "newer.db"
-    watch(newer, 1)
-    with sqlite3.connect(newer) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    assert "written by another version of dafh (format 99, not 3)" in watch(newer, 2).stderr
-
-
-def test_a_state_in_use_makes_others_wait_or_tells_them(state):
-    watch(state, 1)
-    refusal = pytest.raises(InputError, match=r"in use by another process, for more than 0.2 seconds: try again later")
-    with (
-        WatchStore(state) as one,
-        one.transaction(),
-        WatchStore(state, wait=0.2) as other,
-        refusal,
-        other.transaction(),
-    ):
-        pass
-    assert watch(state, 2).exit_code == 0
 
 
 # ---- the page ----

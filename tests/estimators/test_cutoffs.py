@@ -108,6 +108,7 @@ def test_the_losses_of_the_guard_are_those_of_the_audit_unless_others_are_asked_
     assert result.totals.loc[1, "own_loss"] == pytest.approx((own[y == 1] == 0).mean())
 
 
+@pytest.mark.filterwarnings("ignore:X holds rows that the model was trained on")
 def test_without_wishes_the_cut_off_says_what_is_lost():
     """At 0.2, a false negative counts four false positives; at one half, errors are counted."""
     model, X, y = fit(threshold=0.2)

@@ -105,6 +105,7 @@ def test_proof_keeps_good_classifiers_and_its_rows_from_everything(paper_data):
 
 
 @pytest.mark.usefixtures("optimized")
+@pytest.mark.filterwarnings("ignore:X holds rows that the model was trained on")
 def test_recalibration_decides_anew_and_refits_nothing(paper_data):
     X, y = paper_data.X[:2000], paper_data.y[:2000]
     model = model_of(**QUICK | {"n_replicas": 4, "max_epochs": 40}).fit(X, y)
@@ -162,6 +163,7 @@ def test_weights_and_attributes_are_never_taken_for_each_other(estimator, paper_
             getattr(estimator, method)(paper_data.X, paper_data.y, np.ones(4000))
 
 
+@pytest.mark.filterwarnings("ignore:X holds rows that the model was trained on")
 def test_weights_count_in_the_guard(paper_data):
     weight = np.random.default_rng(0).uniform(0.1, 3, len(paper_data.y))
     model = model_of(**QUICK).fit(paper_data.X, paper_data.y, sample_weight=weight)
@@ -222,6 +224,7 @@ def test_a_fit_says_nothing_where_no_sensitive_group_loses():
     assert set(model.guard_report_.checks["part"]) == {"", "sex = f", "sex = m"}
 
 
+@pytest.mark.filterwarnings("ignore:X holds rows that the model was trained on")
 def test_recalibration_and_decoupled_classifiers_name_sensitive_groups_that_lose():
     X, y, attributes = turned_for_men()
     model = DAFHClassifier(2, random_state=0).fit(X, y)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,14 +182,6 @@ def test_the_order_of_rows_and_the_names_of_labels_mean_nothing():
 # ---- many ways to say the same ----
 
 
-def test_predictions_of_any_data_frame():
-    y, predictions, groups, pooled = rows()
-    plain = audit(y, predictions, groups, pooled=pooled).to_frame()
-    columns = {"east": predictions[:, 0], "west": predictions[:, 1]}
-    for table in (pd.DataFrame(columns), pl.DataFrame(columns)):
-        pd.testing.assert_frame_equal(audit(y, table, groups, pooled=pooled).to_frame(), plain)
-
-
 def test_one_model_against_the_pooled_one_for_any_segments():
     y, predictions, groups, pooled = rows()
     result = audit(y, predictions[:, 1], np.array(["old", "new"])[groups], pooled=pooled)
@@ -338,16 +329,3 @@ def test_named_groups_are_answered_for_every_loss_as_if_they_were_segments(weigh
     shared = ["p_corrected", "rows_needed"]
     pd.testing.assert_frame_equal(named.named.drop(columns=shared), direct.drop(columns=shared), check_dtype=False)
     np.testing.assert_allclose(named.named["p_corrected"], np.minimum(2 * direct["p_corrected"], 1))
-
-
-def test_rows_needed_are_those_of_the_level_that_is_left_for_one_question():
-    """Two groups beside two named ones: half of 5% for two questions is 1.25% for each."""
-    y = np.zeros(80, int)
-    own, pooled = (np.arange(80) % 8 == 0) * 1, (np.arange(80) % 8 == 1) * 1
-    pooled[:40] *= np.arange(40) < 32
-    sex = pd.DataFrame({"sex": np.repeat(["f", "m"], 40)})
-    result = audit(y, own, np.repeat([0, 1], 40), pooled=pooled, margin=0.02, sensitive_features=sex)
-    assert result.questions["gap"].tolist() == [pytest.approx(-1 / 40), 0]
-    expected = rows_needed(np.array([-1 / 40, 0]) + 0.02, np.array([9 / 40, 10 / 40]), level=0.05 / 2 / 2)
-    np.testing.assert_allclose(result.questions["rows_needed"], expected)
-    np.testing.assert_allclose(result.named["rows_needed"], expected)

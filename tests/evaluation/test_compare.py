@@ -75,15 +75,6 @@ def test_all_rows_of_a_person_are_in_one_half():
     assert pd.Series(result.losers.tested[0]).groupby(persons).nunique().max() == 1
 
 
-def test_twenty_copies_of_every_row_are_no_more_evidence_if_they_are_the_same_persons():
-    given = rows(n=300, lost=0.05)
-    many = {name: np.repeat(values, 20, axis=0) for name, values in given.items() if name != "X"}
-    many["X"] = given["X"].loc[np.repeat(np.arange(300), 20)]
-    once = compare(**{**given, "X": None})
-    copied = compare(**{**many, "X": None}, persons=np.repeat(np.arange(300), 20))
-    assert copied.to_frame()["p_corrected"].iloc[0] == pytest.approx(once.to_frame()["p_corrected"].iloc[0])
-
-
 def test_rules_of_earlier_rows_are_tested_on_later_ones():
     time = np.random.default_rng(1).permutation(4000)
     result = compare(**rows(), time=time)
@@ -154,12 +145,6 @@ def test_scores_are_cut_and_judged_by_log_loss():
     assert result.differ == compare(**given).differ
     assert result.log_loss[1] > result.log_loss[0]
     assert compare(**{**given, **scores}, old_cutoff=0.8).differ > result.differ
-
-
-def test_text_labels_are_matched_by_their_words():
-    given = rows()
-    words = {name: np.where(given[name] == 1, "yes", "no") for name in ("y", "old", "new")}
-    assert compare(**{**given, **words}).to_frame().equals(compare(**given).to_frame())
 
 
 def test_several_classes_are_compared_by_errors():

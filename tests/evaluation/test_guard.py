@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compared import rows_of
-from dafh.evaluation import choose_servers
 from dafh.evaluation.compared import ComparedRows
+from dafh.evaluation.guard import choose_servers
 from dafh.exceptions import InputError
 from dafh.stats import Differences, mcnemar_p
 
@@ -95,13 +95,6 @@ def test_a_classifier_that_lives_on_the_search_alone_is_not_kept():
     equal = with_log_gain(one_group(9, 9), 0.03)
     assert serves(equal) == [0]
     assert serves(replace(equal, honest_share=0.5)) == [1]
-
-
-def test_a_loss_is_no_smaller_for_having_been_found_by_a_search():
-    """Of a group that loses, nothing is owed to the search."""
-    rows = one_group(10, 20)
-    table = choose_servers(replace(rows, honest_share=0.5)).table
-    assert table["gain"].tolist() == pytest.approx([-0.1])
 
 
 # ---- proof ----

@@ -53,6 +53,7 @@ def test_a_group_in_which_a_declared_subgroup_is_harmed_loses_its_own_classifier
 
 
 @pytest.mark.parametrize("guard", ["evidence", pytest.param("proof", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:X holds rows that the model was trained on")
 def test_training_never_sees_declared_attributes(guard):
     X, y, sex = rows(800)
     plain = model(guard).fit(X, y)

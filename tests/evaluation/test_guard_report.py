@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from compared import rows_of
-from dafh.evaluation import choose_servers
+from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.losses import ERROR, check_losses
 from dafh.stats import Differences, mcnemar_p
 
@@ -120,13 +120,6 @@ def test_the_tests_of_a_loss_are_exact_among_the_rows_that_count():
     assert checks.loc["error", "p_better"] == pytest.approx(mcnemar_p(11, 8))
 
 
-@pytest.mark.parametrize("kind", ["evidence", "proof"])
-def test_a_loss_that_no_row_counts_for_is_not_shown(kind):
-    report = choose_servers(rows_of((100, {"10": 20})), kind=kind, losses=ALL)  # No positives at all.
-    assert report.serves.tolist() == [1]
-    assert "no calibration rows" in report.reasons()[0]
-
-
 # ---- declared subgroups ----
 
 
@@ -164,14 +157,6 @@ def test_under_proof_every_declared_subgroup_must_be_shown():
     few = pd.DataFrame({"sex": ["f"] * 3 + ["m"] * 37 + ["f"] * 100 + ["m"] * 100})
     report = choose_servers(rows_of((240, {"10": 40}), attributes=few), kind="proof")
     assert report.serves.tolist() == [1]  # Three rows won have p = 1/8.
-
-
-def test_declared_subgroups_are_those_of_single_attributes():
-    table = pd.DataFrame({"sex": ["f", "m"] * 50, "town": ["a", "a", "b", None] * 25})
-    checks = choose_servers(one_group(20, 0, attributes=table)).checks
-    assert checks["part"].tolist() == ["", "sex = f", "sex = m", "town = a", "town = b", "town = (missing)"]
-    two = choose_servers(one_group(20, 0, attributes=table), losses=ALL[:2]).checks
-    assert len(two) == 2 * 6
 
 
 def test_a_declared_subgroup_of_one_group_says_nothing_about_another():

@@ -5,7 +5,7 @@ import pytest
 
 from dafh import DAFHClassifier
 from dafh.datasets import make_grouped_classification
-from dafh.evaluation import PreferenceMatrix, theorems
+from dafh.evaluation.matrix import PreferenceMatrix, theorems
 from dafh.exceptions import InputError
 from dafh.linear import linear_discrepancy
 from dafh.stats import deviation_epsilon, discrepancy_bound

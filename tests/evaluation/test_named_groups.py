@@ -61,11 +61,6 @@ def test_audit_and_monitor_name_the_same_subgroups():
         first += len(attribute.names)
 
 
-def test_few_numbers_are_named_one_by_one_whatever_their_type():
-    for values in ([1, 2, 2], [1.0, 2.0, np.nan], pd.array([1, 2, None], dtype="Int64"), ["1", "2", "2"]):
-        assert names_of(values)[:2] == ["1", "2"]
-
-
 def test_attributes_have_the_same_names_from_text_and_from_types():
     rng = np.random.default_rng(0)
     typed = pd.DataFrame(
@@ -135,13 +130,6 @@ def test_of_many_categories_the_rare_ones_are_put_together(n_values, has_other):
 def test_more_than_twelve_numbers_are_cut_into_quarters(n_values, n_groups):
     assert len(names_of(np.arange(n_values))) == n_groups
     assert len(names_of(pd.date_range("2020-01-01", periods=n_values))) == n_groups
-
-
-@given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=20, max_size=60, unique=True))
-def test_quarters_hold_a_quarter_of_the_rows_each(values):
-    counts = np.bincount(Attribute.of(pd.Series(values, name="x")).codes)
-    assert len(counts) == 4
-    assert abs(counts - len(values) / 4).max() <= 1
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,6 @@ def test_a_region_that_only_needs_another_cut_off_is_told_so():
     assert "another cut-off" in model.exceptions_.server(model.exceptions_.rules.index("town is b"))
 
 
-def test_the_same_seed_gives_the_same_list():
-    one, other = (fit(1000, 2, 0, "number") for _ in range(2))
-    assert one.exceptions_.rules == other.exceptions_.rules
-
-
 def test_paired_mean_weighs_rows():
     mean, error = paired_mean(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     assert (mean, error) == (2.0, pytest.approx(np.sqrt(2) / 2))
@@ -170,13 +165,3 @@ def test_a_model_that_was_brought_is_compared_with_a_new_scorecard():
     assert sentence.startswith("A new scorecard instead of the model in use: error rate ")
     assert sentence in str(model.exceptions_)
     assert fit(600, 1, 0, "none").exceptions_.replacement is None
-
-
-def test_a_cut_off_implies_the_cost_that_the_guard_judges_by():
-    X, y, _ = turned(1500, 2, 0)
-    assert DAFHClassifier(pooled="linear", threshold=0.3, random_state=0).fit(X, y).losses_[
-        0
-    ].costs.fn == pytest.approx(7 / 3)
-    assert [loss.name for loss in DAFHClassifier(pooled="linear", random_state=0).fit(X, y).losses_] == ["error"]
-    by_name = DAFHClassifier(pooled="linear", guard_losses="cost", costs={"fp": 1, "fn": 4}, random_state=0).fit(X, y)
-    assert (by_name.losses_[0].name, by_name.losses_[0].costs.fn, by_name.threshold_) == ("cost", 4, 0.2)

@@ -38,13 +38,6 @@ def test_each_classifier_is_right_where_its_label_is_that_of_the_row():
     assert rows.own_right.tolist() == [True, True, False]
 
 
-def test_own_classifiers_decide_at_the_cut_off():
-    assert compared(rows_of([1, 1]), [0, 1], [0, 0], [[-1.0], [-2.0]], [0, 0], 0.2).right[:, 0].tolist() == [
-        True,
-        False,
-    ]
-
-
 def test_without_rows_nothing_is_said():
     assert len(compared(rows_of([0, 1]), [], [0, 0], [[1.0], [1.0]], [1, 1]).group) == 0
 

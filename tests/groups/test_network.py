@@ -85,14 +85,6 @@ def test_the_calibration_rows_of_each_fold_are_judged_by_its_own_block(cutoff):
     np.testing.assert_array_equal(compared.differ, labels != (expit(pooled) > 0.6))
 
 
-def test_a_cold_model_is_compared_without_the_pooled_logit():
-    rows, held_out, base = rows_and_folds()
-    cold = replace(three_groups(), contains_pooled=False)
-    alone = judged(population(cold, cold), rows, base, held_out)
-    still = judged(population(three_groups(), three_groups()), rows, 0 * base, held_out)
-    np.testing.assert_array_equal(alone.right[:, :K], still.right[:, :K])
-
-
 # ---- training, from checked rows to models ----
 
 
@@ -154,21 +146,6 @@ def test_the_model_of_a_fold_learns_nothing_from_its_rows():
     distance = moved(tiny_fit(rows, held_out, base, start), tiny_fit(changed, held_out, base, other), rows)
     assert distance[1] == 0
     assert min(distance[0], distance[2]) > 1e-4
-
-
-@pytest.mark.parametrize("block", [0, 1, 2])
-def test_a_model_depends_on_no_corrections_of_another_block(block):
-    rows, held_out, base = rows_and_folds()
-    start = start_at_groups(rows)
-    weight = start.weight.copy()
-    weight[block] *= -1
-    # The second replica has noise. The last epoch is taken, and the choice is the same.
-    before, after = (
-        tiny_fit(rows, held_out, base, one, n_replicas=2) for one in (start, replace(start, weight=weight))
-    )
-    distance = moved(before, after, rows)
-    assert distance[block] > 1e-4
-    assert [distance[other] for other in range(3) if other != block] == [0, 0]
 
 
 # ---- an objective of one's own ----

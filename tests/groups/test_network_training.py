@@ -3,14 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from sklearn.metrics import normalized_mutual_info_score
 
 from dafh import Recipe
 from dafh.classifiers import decide
 from dafh.groups.network import (
-    Plan,
     copied_groups,
-    draw_network,
     draw_replica,
     outputs,
     population_figures,
@@ -60,13 +57,6 @@ def assert_same(one, other, atol=1e-6):
 # ---- networks as they are drawn ----
 
 
-def test_hidden_layers_keep_the_size_of_the_signal():
-    """He's scale: the mean square after each rectified layer stays what it was, however deep the network."""
-    x = np.random.default_rng(1).normal(size=(300, 400)).astype(np.float32)
-    drawn = draw_network(np.random.default_rng(0), (400, 400, 400, 400, 400), 1.0)
-    assert np.mean(apply_network(drawn, x) ** 2) == pytest.approx(1.0, rel=0.2)
-
-
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("hidden", [(), (20,), (10, 10)])
 def test_a_network_learns_to_tell_the_groups_it_starts_from(n_groups, hidden):
@@ -75,10 +65,6 @@ def test_a_network_learns_to_tell_the_groups_it_starts_from(n_groups, hidden):
     copy = copied_groups(x, group, n_groups, hidden)
     assert [weight.shape[1] for weight, _ in copy] == [*hidden, n_groups]
     assert np.mean(apply_network(copy, x).argmax(axis=1) == group) > 0.9
-
-
-def test_a_group_without_rows_cannot_be_told():
-    assert copied_groups(np.zeros((9, 2)), np.zeros(9, int), 2, (4,)) is None
 
 
 # ---- steps ----
@@ -93,32 +79,6 @@ def test_replicas_with_different_settings_differ(name):
     start = jax.tree.map(lambda leaf: np.stack([leaf[0], leaf[0]]), population(1))
     weights = trained(start=start, s=settings(2, **{name: np.array([0.1, 0.9])}), max_epochs=2)[-1].classifiers[0][0]
     assert np.abs(weights[0] - weights[1]).max() > 1e-5
-
-
-def test_padding_the_last_batch_changes_nothing():
-    rows = make_rows(50)
-    whole, padded = (trained(rows=rows, batch_size=size)[-1] for size in (50, 64))
-    assert_same(whole, padded, atol=1e-5)
-
-
-def test_both_parts_are_updated_against_the_start_or_the_classifiers_against_the_new_groups():
-    """The first step of the groups is the same either way; that of the classifiers is not."""
-    options = {"max_epochs": 1, "batch_size": 200, "s": settings(1, group_learning_rate=5.0), "start": population(1)}
-    together, after = (trained(1, alternate=alternate, **SGD, **options)[0] for alternate in (False, True))
-    assert_same(together.group, after.group)
-    assert np.abs(together.classifiers[0][0] - after.classifiers[0][0]).max() > 1e-5
-
-
-@pytest.mark.parametrize(
-    ("part", "momentum", "second"), [("classifiers", 0.9, 1.9), ("classifiers", 0.0, 1.0), ("group", 0.9, 1.0)]
-)
-def test_momentum_is_for_the_classifiers_only(part, momentum, second):
-    """Two gradients of 1: with momentum 0.9, the second step is 1 + 0.9."""
-    change = Plan.of(Recipe(optimizer="sgd", momentum=momentum)).transformation(part)
-    gradient = np.ones(1)
-    direction, state = change.update(gradient, change.init(gradient))
-    assert float(direction[0]) == pytest.approx(1.0)
-    assert float(change.update(gradient, state)[0][0]) == pytest.approx(second)
 
 
 def test_the_learning_rates_fall_linearly_to_the_final_share():
@@ -163,13 +123,6 @@ def test_a_replica_that_holds_rows_out_is_trained_as_if_they_did_not_exist(batch
     assert_same(held_out[-1], without[-1], atol=1e-4)
 
 
-def test_rows_of_weight_zero_change_no_parameter():
-    rows, more = make_rows(64), make_rows(100, seed=3)._replace(weight=np.zeros(100, np.float32))
-    both = Batch(*(np.concatenate(pair) for pair in zip(rows, more, strict=True)))
-    alone, together = (trained(1, one, batch_size=200, max_epochs=1)[-1] for one in (rows, both))
-    assert_same(alone, together, atol=1e-5)
-
-
 # ---- figures ----
 
 
@@ -201,25 +154,3 @@ def test_a_replica_is_judged_by_the_selection_rows_that_it_holds_out():
         expected = figures(Batch(*(field[part] for field in rows)), alone)
         for name in ("brier", "accuracy", "pr", "label_information"):
             assert measured[f"selection_{name}"][block, 0] == pytest.approx(expected[f"selection_{name}"][0, 0])
-    trains = Batch(*(field[fold == 1] for field in rows))
-    assert measured["train_accuracy"][0, 0] == pytest.approx(figures(trains, alone)["train_accuracy"][0, 0])
-
-
-def test_a_weight_of_three_is_a_row_given_three_times():
-    rows, weight, start = make_rows(90), np.where(np.arange(90) % 2, 3, 1), population(1)
-    often = figures(Batch(*(np.repeat(field, weight, axis=0) for field in rows)), start)
-    weighted = figures(rows._replace(weight=weight.astype(np.float32)), start)
-    for name in ("brier", "accuracy", "pr"):
-        np.testing.assert_allclose(weighted[f"selection_{name}"], often[f"selection_{name}"], atol=1e-5)
-
-
-def test_several_classes_are_counted_by_what_is_decided():
-    rng = np.random.default_rng(0)
-    rows = make_rows(80)._replace(label=rng.integers(3, size=80).astype(np.int32), base=np.zeros((80, 3), np.float32))
-    start = stacked([draw_replica(rng, (3, 2), (3, 3), 1.0)])
-    measured = figures(rows, start)
-    group_logits, logits = outputs(jax.tree.map(lambda leaf: leaf[0], start), rows.x, rows.base)
-    groups = group_logits.argmax(axis=1)
-    own = decide(logits)[np.arange(80), groups]
-    assert measured["train_accuracy"][0, 0] == pytest.approx(np.mean(own == rows.label))
-    assert measured["train_label_information"][0, 0] == pytest.approx(normalized_mutual_info_score(groups, own))

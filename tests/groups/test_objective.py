@@ -155,15 +155,6 @@ def test_the_likelihood_agrees_with_scikit_learn(n_outputs):
 # ---- worked out by hand ----
 
 
-def test_objective_equals_the_formula_written_out_for_one_row():
-    group_logits, z = np.array([[0.3, -0.2]]), np.array([[[0.5], [-1.0]]])
-    pi, loss, k = softmax(group_logits[0]), 1 - expit(1.5 * z[0, :, 0]), 2
-    expected = sum(0.7 * loss - 2 * k * pi * loss) / k**2
-    expected -= 0.4 * sum(pi * np.log(pi * k))
-    expected -= 0.8 * sum(pi * -np.log(expit(z[0, :, 0])))
-    assert value(group_logits, z, batch_of([1], [1.0])) == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize("sums", [False, True])
 def test_two_groups_by_hand(sums):
     """Two rows, one of weight 3. Logits of log 3 are probabilities of 3/4 and 1/4."""

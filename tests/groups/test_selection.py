@@ -31,20 +31,6 @@ def test_label_like_groups_cost_two_hundredths_of_brier_score(information, penal
     np.testing.assert_allclose(value, [[0.1 + penalty]])
 
 
-@given(
-    brier=st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=5),
-    n_folds=st.sampled_from([0, 2]),
-    order=st.permutations([0, 1, 2]),
-)
-def test_the_order_of_the_replicas_means_nothing_to_the_criterion(brier, n_folds, order):
-    blocks = np.stack([np.asarray(brier) * (1 + 0.1 * k) for k in range(n_folds + 1)], axis=1)
-    epochs = len(brier)
-    rule = Selection(n_folds)
-    values = rule.criterion(curves(blocks.reshape(epochs, -1), n_folds=n_folds))
-    shuffled = rule.criterion(curves(blocks[:, :, order].reshape(epochs, -1), n_folds=n_folds))
-    np.testing.assert_allclose(shuffled, values[:, order])
-
-
 # ---- folds ----
 
 
@@ -75,11 +61,6 @@ def test_a_diverged_replica_is_never_chosen(broken):
     np.testing.assert_array_equal(Selection(0).criterion(curves([[broken]])), [[np.inf]])
 
 
-def test_one_diverged_fold_excludes_the_start():
-    assert choose([[np.nan, 0.4, 0.1, 0.4, 0.1, 0.4]], n_folds=2) == (1, 0)
-    assert choose([[0.1, 0.4, 0.1, 0.4, np.nan, 0.4]], n_folds=2) == (1, 0)  # So does the model on all rows.
-
-
 # ---- ties and the last epoch ----
 
 
@@ -98,12 +79,6 @@ def test_patience_counts_epochs_without_improvement_of_the_best_replica():
     assert not rule.should_stop(curves([[0.3, 0.4], [0.2, 0.4], [0.5, 0.4], [0.3, 0.1]]))
 
 
-def test_training_to_the_last_epoch_never_stops_early():
-    worse_and_worse = curves([[0.1], [0.2], [0.3], [0.4]])
-    assert Selection(0, patience=1).should_stop(worse_and_worse)
-    assert Selection(0, patience=1, last=True).should_stop(worse_and_worse) is False
-
-
 # ---- rows that choose and judge ----
 
 
@@ -120,12 +95,6 @@ def test_rows_of_a_fold_and_the_block_that_has_seen_them_have_no_say_for_it():
     previous = rule.choose_by_block(curves(brier, n_folds=3))
     brier[:, [2, 3, 6, 7]] = rng.random((6, 4))  # Fold 1, and all rows.
     assert rule.choose_by_block(curves(brier, n_folds=3))[1] == previous[1]
-
-
-def test_a_replica_that_diverged_is_not_chosen_for_any_fold():
-    brier = [[np.nan, 0.2, 0.2], [0.3, 0.3, 0.3]]
-    chosen = Selection(2, all_choose=True).choose_by_block(curves(brier, n_folds=2))
-    assert [choice.epoch for choice in chosen] == [0, 1, 1]
 
 
 # ---- the checkpoints that are kept ----

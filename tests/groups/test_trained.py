@@ -63,14 +63,6 @@ def test_networks_of_standardised_columns_serve_the_columns_as_they_are(group_hi
     np.testing.assert_allclose(model.logits(X), expected_logits(networks, standard), rtol=1e-7, atol=1e-7)
 
 
-def test_a_column_by_hand():
-    group = ((np.array([[1.0, -3.0]]), np.array([[0.5, 0.0]])),)
-    classifiers = ((np.zeros((2, 1, 1)), np.zeros((2, 1, 1))),)
-    model = NetworkModel.from_parameters(group, classifiers, Standardization(np.array([8.0]), np.array([4.0])))
-    # (x − 8) / 4 is −1 and 1.
-    np.testing.assert_allclose(model.group_logits(np.array([[4.0], [12.0]])), [[-0.5, 3.0], [1.5, -3.0]])
-
-
 def model_of(networks, **options):
     return NetworkModel.from_parameters(*networks, Standardization(CENTER, SCALE), **options)
 
@@ -124,11 +116,3 @@ def test_any_number_of_rows_is_served_like_a_few(n):
     X = np.resize(few, (n, D))
     np.testing.assert_allclose(model.group_logits(X), np.resize(model.group_logits(few), (n, K)), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(model.logits(X), np.resize(model.logits(few), (n, K, M)), rtol=1e-9, atol=1e-9)
-
-
-def test_rows_are_not_changed_by_serving_them():
-    model, X = model_of(trained((6, 5))), rows(50, CENTER, SCALE)
-    before = X.copy()
-    model.logits(X)
-    model.group_logits(X)
-    np.testing.assert_array_equal(X, before)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from cases import slow_but
@@ -102,32 +101,11 @@ def test_printed_points_add_up_with_dates_flags_gaps_and_unseen_categories():
         np.testing.assert_allclose(by_hand(model, rows), model.decision_function(rows), atol=1e-9)
 
 
-def test_points_of_three_classes_add_up_by_class():
-    labels = np.where(TABLE.job == "pilot", "maybe", LABELS)
-    model = fitted(labels=labels)
-    scores = model.decision_function(TABLE)
-    assert scores.shape == (400, 3)
-    np.testing.assert_allclose(by_hand(model, TABLE), scores, atol=1e-9)
-    np.testing.assert_array_equal(model.predict(TABLE), model.classes_[scores.argmax(axis=1)])
-    np.testing.assert_allclose(model.predict_proba(TABLE).sum(axis=1), 1)
-
-
 def test_points_are_0_on_average_in_every_column():
     table = fitted().table()
     means = (table.points * table["rows"]).groupby(table["column"]).sum()
     np.testing.assert_allclose(means, 0, atol=1e-12)
     np.testing.assert_allclose(table.groupby("column")["rows"].sum(), 1)
-
-
-def test_two_categories_are_a_penalised_logistic_regression():
-    """With one column of categories and strength s, the problem is small enough for scikit-learn."""
-    table = pd.DataFrame({"job": ["a"] * 60 + ["b"] * 60})
-    labels = np.r_[np.arange(60) % 4 == 0, np.arange(60) % 3 > 0]
-    model = Scorecard(strength=1.0)
-    strength = model.fit_keeping_sums(table, labels).solution.penalty[1]
-    dummies = np.column_stack([table.job == "a", table.job == "b"]).astype(float)
-    other = LogisticRegression(C=1 / strength, tol=1e-10).fit(dummies, labels)
-    np.testing.assert_allclose(model.decision_function(table), other.decision_function(dummies), atol=1e-4)
 
 
 # ---- what changes nothing ----

@@ -1,17 +1,12 @@
 """The books of a monitor: every question counts its rows, and nothing is lost between two sessions."""
 
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 
-from dafh import Monitor
 from dafh.evaluation.losses import check_losses
 from dafh.monitor.evidence import FIRST_ALARMS, Evidence, JudgedRows, capital_of_term
 from dafh.monitor.settings import NOT_DECLARED
 from dafh.stats import Bettors
-from watched import bad_rows, fresh_model, good_rows, same_evidence
 
 PARTS = ["", "sex = f", "sex = m", "age = old"]
 
@@ -58,50 +53,6 @@ def test_every_question_counts_its_own_rows_and_bets_on_them():
 def test_terms_share_the_level():
     assert sum(capital_of_term(term) for term in range(60)) == pytest.approx(1.0)
     assert sum(capital_of_term(term, first=0.8) for term in range(60)) == pytest.approx(1.0)
-
-
-# ---- nothing is lost ----
-
-
-def through_a_file(monitor):
-    """The monitor as another session finds it."""
-    values, arrays = monitor.to_state()
-    copies = {name: array.copy() for name, array in arrays.items()}
-    return Monitor.from_state(monitor.model, json.loads(json.dumps(values)), copies)
-
-
-def test_a_monitor_goes_on_where_another_session_ended():
-    rows, model = good_rows(), fresh_model()
-    about = rows.sensitive.assign(age=np.arange(1500) % 60)
-    settings = {"losses": ("error", "cost"), "costs": {"fp": 1, "fn": 3}, "largest_weight": 2.0, "level": 0.1}
-    straight, broken = (Monitor(model, **settings) for _ in range(2))
-    for first in range(0, 1500, 500):
-        part = slice(first, first + 500)
-        y = pd.Series(rows.y[part]).where(np.arange(500) % 5 > 0, None)
-        given = {"sensitive_features": about[part], "sample_weight": np.tile([1.0, 2.0], 250)}
-        known = {"ids": np.arange(first, first + 500), "persons": np.arange(first, first + 500) // 2}
-        for monitor in (straight, broken):
-            monitor.update(rows.X[part], y, **given, **known)
-        broken = through_a_file(broken)
-        labels = np.arange(first, first + 500, 5)
-        late = straight.label(labels, rows.y[labels])
-        assert broken.label(labels, rows.y[labels]) == late
-        assert late.n_waiting == 0
-    same_evidence(straight, broken)
-    pd.testing.assert_frame_equal(straight.table(), broken.table())
-    pd.testing.assert_frame_equal(straight.drift(), broken.drift())
-    assert broken.notices == straight.notices
-
-
-def test_so_it_does_after_a_change_of_service():
-    straight, broken = (Monitor(fresh_model()) for _ in range(2))
-    for rows in (bad_rows(), good_rows(), good_rows(1500, seed=12)):
-        for monitor in (straight, broken):
-            monitor.update(rows.X, rows.y)
-            monitor.apply()
-        broken = through_a_file(broken)
-    assert broken.service == straight.service != []
-    pd.testing.assert_frame_equal(straight.table(), broken.table())
 
 
 # ---- batches, and what is shown ----

@@ -1,16 +1,9 @@
 """A monitor changes who serves whom only where that is shown, and its level holds over all terms of service."""
 
 import numpy as np
-import pytest
 
 from dafh import Monitor, load, save
 from watched import bad_rows, fresh_model, good_rows
-
-
-@pytest.fixture(scope="module")
-def model():
-    """Not to be changed."""
-    return fresh_model()
 
 
 def test_after_an_alarm_the_pooled_classifier_serves(tmp_path):

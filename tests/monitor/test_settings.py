@@ -1,11 +1,8 @@
 """Declared subgroups, and what training rows looked like: the same in another session, and in later rows."""
 
-import json
-
 import numpy as np
 import pandas as pd
 
-from dafh.monitor import Reference
 from dafh.monitor.settings import NOT_DECLARED, DeclaredSubgroups
 
 
@@ -20,20 +17,6 @@ def test_subgroups_are_those_of_the_rows_that_declare_them():
     later = table.assign(job="c", level=2)
     assert (parts.codes(later, 100)[:, 3] == NOT_DECLARED).all()
     assert len(set(parts.codes(later, 100)[:, 2])) == 1
-
-
-def test_a_reference_is_the_same_in_another_session():
-    table = pd.DataFrame({"n": [1.0, np.inf, None], "c": ["x", None, "rare name"]})
-    reference = Reference.of(table, np.array([0, 2, 1]), 2, divides_all=False)
-    text = json.dumps(reference.to_dict())
-    assert "rare name" not in text
-    again = Reference.from_dict(json.loads(text))
-    assert again == reference
-    assert again.shares() == {
-        "rows of group 0": 1, "rows of group 1": 1, "rows of no group": 1, "n missing": 2, "c missing": 1,
-        "c never seen": 0,
-    }  # fmt: skip
-    np.testing.assert_array_equal(again.count(table, np.array([0, 2, 1])), [1, 1, 1, 2, 1, 0])
 
 
 def test_quarters_are_cut_once_and_later_rows_fall_into_them():

@@ -271,15 +271,25 @@ def test_every_label_has_a_shape_of_its_own():
 
 def test_a_border_lies_where_the_label_changes_and_a_constant_classifier_has_none():
     (constant, panel), _ = panels()
-    borders = panel.layer[1].data
+    borders = panel.layer[2].data
     np.testing.assert_allclose(borders.loc[borders["group"] == "group 0", "x"], 0, atol=0.02)
     np.testing.assert_allclose(borders.loc[borders["group"] == "group 1", "y"], 0, atol=0.02)
-    assert constant.layer[1].data.empty
+    assert constant.layer[2].data.empty
+
+
+def test_the_positive_side_of_each_classifier_is_shaded():
+    (constant, panel), _ = panels()
+    shaded = panel.layer[0].data
+    for name, axis in (("group 0", "x"), ("group 1", "y")):
+        side = shaded.loc[shaded["group"] == name, axis]
+        assert len(side) > 100
+        assert (side > -0.02).all() or (side < 0.02).all()
+    assert constant.layer[0].data.empty  # It calls every row 0.
 
 
 def test_panels_say_accuracy_and_draw_no_more_points_than_asked():
     both, accuracy = panels(n_points=25)
-    assert [len(panel.layer[0].data) for panel in both] == [25, 25]
+    assert [len(panel.layer[1].data) for panel in both] == [25, 25]
     titles = [panel.title["subtitle"] for panel in both]
     assert titles == [f"accuracy {accuracy:.1%}", "Pr without harm 100.0%, accuracy 100.0%"]
 

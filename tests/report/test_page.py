@@ -131,7 +131,7 @@ def test_groups_in_words_have_a_line_for_each_fact():
     rule = Rule("age is <30 & more>", 0.9, 0.8)
     groups = [GroupInWords(k, f"Group {k}", 1_234, 0.4, "its own classifier", rule, difference=0.01) for k in (0, 1)]
     text = section(render(summarize(explanation=Explanation(tuple(groups)))), "groups")
-    assert "1,234 people · 40.0%" in text
+    assert "40.0%" in text
     assert "<li>Approximate rule: age is <30 & more>." in text
 
 

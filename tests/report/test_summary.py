@@ -168,5 +168,5 @@ def test_of_very_many_named_groups_the_page_has_the_first():
     summary = summarize(result=result)
     assert summary["named"]["n_groups"] == 25 + 20 + 25 * 20
     questions = summary["tables"]["named_questions"]
-    assert (len(questions["rows"]), questions["n_rows"]) == (500, 545)
-    assert [line[0] for line in questions["rows"]] == result.worst_named()["group"].tolist()[:500]
+    assert (len(questions["rows"]), questions["n_rows"]) == (250, 545)
+    assert [line[0] for line in questions["rows"]] == result.worst_named()["group"].tolist()[:250]

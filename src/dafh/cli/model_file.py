@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from dafh.columns.read import ROWS_PER_PIECE, DataFile
 from dafh.columns.schema import TableSchema, check_columns, persons_of, split_names
 from dafh.columns.unexpected import UnexpectedValues
 from dafh.estimators.dafh import DAFHClassifier
-from dafh.evaluation.audit import AuditResult, rules_of
 from dafh.evaluation.compared import ComparedRows, ServedPredictions
 from dafh.evaluation.losses import check_losses
 from dafh.exceptions import InputError
@@ -27,6 +26,9 @@ from dafh.incumbents import IncumbentColumns
 from dafh.linear.scorecard import Scorecard
 from dafh.persistence import open_model
 from dafh.text import quoted
+
+if TYPE_CHECKING:
+    from dafh.evaluation.audit import AuditResult
 
 SAME_ROWS = "These results are optimistic: the model was trained on these rows. Use rows that it has not seen."
 
@@ -178,12 +180,14 @@ class ModelFile:
         losses: Sequence[str] | None = None,
         costs: Mapping[str, float] | None = None,
         **options: Any,
-    ) -> AuditResult:
+    ) -> "AuditResult":
         """Audit the model on rows; options are those of `AuditResult.of`.
 
         Without losses, those are tested that the model's guard was asked to protect, or the costs if these are given.
         Without costs, they are those that the model was fitted with.
         """
+        from dafh.evaluation.audit import AuditResult, rules_of  # Scoring does without.
+
         compared = ComparedRows.check(
             rows.codes[:, 0],
             rows.codes[:, 2:],

@@ -103,8 +103,8 @@ def _end(error: Exception) -> int:
         where = f"{printable(error.filename)}: " if error.filename else ""
         say(f"dafh: {where}{error.strerror}.")
     else:
-        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        say(f"dafh: unexpected error, please report it: {what} (dafh --debug shows more)")
+        mistake = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        say(f"dafh: unexpected error, please report it: {mistake} (dafh --debug shows more)")
         return _UNEXPECTED
     return _INPUT
 

@@ -124,7 +124,7 @@ class TrainingTable:
             features[~test],
             y[~test],
             {name: values[~test] for name, values in (options | attributes).items()},
-            schema.stored(rows[test]).reset_index(drop=True),
+            schema.stored(rows[test]).reset_index(drop=True) if test.any() else rows[test],
         )
 
     @classmethod

@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # Importing it takes pandas, which `dafh --help` does without
 
 # Not from `dafh.sql`, which takes NumPy: help does without. A test compares the two.
 DIALECTS = ("duckdb", "postgres", "snowflake", "sqlite")
-_COLUMNS = ("sensitive", "target", "person", "weight")
-"""Options that name columns of the rows to audit."""
 _MOST_NAMES = 12
 _MOST_SEARCHED = 200_000
 """Rows that an audit searches for groups that the model fails; everything else counts all rows."""
@@ -82,8 +80,7 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
     from dafh.explanation import adds_nothing, worth_of_groups
 
     loaded = ModelFile.open(model, options["target"])
-    columns = {name: options.pop(name) for name in _COLUMNS}
-    rows = loaded.read(data, **columns, most_features=_MOST_SEARCHED)
+    rows = loaded.read(data, **_pop_columns(options), most_features=_MOST_SEARCHED)
     result = loaded.audit(rows, **options)
     worth = worth_of_groups(loaded.model)
     for note in (*rows.notes, *([worth] if worth and adds_nothing(loaded.model) else [])):
@@ -96,6 +93,11 @@ def audit(model: Path, data: "DataFile", fail_on_harm: bool, details: bool, as_j
             say("All questions, answers and kinds of error: --details")
     if fail_on_harm and result.harm:
         raise click.exceptions.Exit(1)
+
+
+def _pop_columns(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options that name columns of the rows to audit from the others."""
+    return {name: options.pop(name) for name in ("sensitive", "target", "person", "weight")}
 
 
 @click.command(epilog="Example: dafh explain model.dafh people.csv --sensitive sex")
@@ -145,8 +147,7 @@ def report(model: Path, data: "DataFile", out: Path, **options: Any) -> None:
     from dafh.report import summarize, write_report
 
     loaded = ModelFile.open(model, options["target"])
-    columns = {name: options.pop(name) for name in _COLUMNS}
-    rows = loaded.read(data, **columns)
+    rows = loaded.read(data, **_pop_columns(options))
     result = loaded.audit(rows, **options)
     words = explain_groups(loaded.model, rows.features, sensitive_features=rows.sensitive)
     title = f"Fairness report: {loaded.card.get('data', 'model')}, {loaded.schema.target}"

@@ -79,24 +79,24 @@ class TableWriter:
         self._started = True
 
     def _write_csv(self, table: pd.DataFrame) -> None:
-        alone = table.shape[1] == 1
-        names = [] if self._started else [",".join(_cell(str(name), alone=alone) for name in table.columns)]
-        cells = [self._cells(column, alone=alone) for _, column in table.items()]
+        names = [] if self._started else [",".join(_cell(str(name)) for name in table.columns)]
+        cells = [self._cells(column) for _, column in table.items()]
         rows = pa.compute.binary_join_element_wise(*cells, ",").to_pylist()
         lines = "".join(f"{row}\n" for row in [*names, *rows])
         # A terminal would obey what somebody has put into a cell; files and pipes get it as it is.
         self._target.write(lines.translate(CONTROLS) if self._target.isatty() else lines)
 
-    def _cells(self, column: "pd.Series[Any]", *, alone: bool) -> pa.Array:
+    def _cells(self, column: "pd.Series[Any]") -> pa.Array:
         """Cells of a column as they are written; a gap is an empty one."""
+        # By hand, where pandas has `to_csv`: that took 1.7 s instead of 0.6 s for half a million scored rows.
         if column.dtype in (np.float64, np.int64):
-            return pa.array(column, from_pandas=True).cast(pa.string()).fill_null(_cell("", alone=alone))
+            return pa.array(column, from_pandas=True).cast(pa.string()).fill_null("")
         if not (column.dtype == object or isinstance(column.dtype, pd.StringDtype | pd.CategoricalDtype)):
             column = column.astype("string")  # Flags, days and nullable numbers, in the words of pandas.
         # Each different value is looked at once: columns of text hold few of them.
         codes, values = pd.factorize(column)
         self.n_defused += int(np.isin(codes, np.flatnonzero([_is_formula(value) for value in values])).sum())
-        cells = pa.array([*(_cell(str(value), alone=alone) for value in values), _cell("", alone=alone)], pa.string())
+        cells = pa.array([*(_cell(str(value)) for value in values), ""], pa.string())
         return cells.take(pa.array(np.where(codes < 0, len(values), codes)))
 
     def _write_parquet(self, table: pd.DataFrame) -> None:
@@ -121,12 +121,10 @@ def _text_file(file: Any, suffix: str, stack: contextlib.ExitStack) -> Any:
     return stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
 
 
-def _cell(text: str, *, alone: bool) -> str:
+def _cell(text: str) -> str:
     """Write a cell: harmless in a spreadsheet, and in quotation marks where it needs them."""
     text = f"'{text}" if _is_formula(text) else text
-    # A blank line would be no row.
-    needed = _NEEDS_QUOTES.search(text) or (alone and not text)
-    return '"' + text.replace('"', '""') + '"' if needed else text
+    return '"' + text.replace('"', '""') + '"' if _NEEDS_QUOTES.search(text) else text
 
 
 def _is_formula(value: object) -> bool:

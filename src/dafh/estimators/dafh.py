@@ -137,6 +137,8 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
         What the guard did for each group, and why; prints as a table.
     largest_weight_ : float or None
         As it was given to `fit` or `recalibrate`.
+    training_hashes_ : array
+        Hashes of a thousand training rows at most, by which `recalibrate` recognises them.
     losses_ : tuple of Loss
         Losses that must not get worse.
     threshold_ : float
@@ -286,6 +288,7 @@ class DAFHClassifier(GuardedMixin, TakesTables, ClassifierMixin, BaseEstimator):
                 rows, judges = hold_out_for_proof(rows, self.guard, streams.folds)
             self._check_losses()
             self._keep_largest_weight(largest_weight, rows)
+            self._keep_hashes(rows)
             unfitted = resolve_pooled(self.pooled, self._requested_threshold(), rows)
             pooled, learned = self._learn(unfitted, rows, training, streams, has_judges=judges is not None)
             self._set_fitted(pooled, learned)

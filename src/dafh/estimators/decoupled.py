@@ -93,6 +93,8 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
         Its number: the group's own, another group's, or `n_groups_` where the guard chose the pooled one.
     guard_report_ : GuardReport or None
         What the guard did for each group, and why; prints as a table.
+    training_hashes_ : array
+        Hashes of a thousand training rows at most, by which `recalibrate` recognises them.
     n_groups_ : int
         Number of groups.
 
@@ -187,6 +189,7 @@ class DecoupledClassifier(TakesSparse, GuardedMixin, ClassifierMixin, BaseEstima
             )
             self.classes_ = rows.classes
             self._keep_largest_weight(largest_weight, rows)
+            self._keep_hashes(rows)
             self._check_losses()
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             estimator = seeded(StandardizedLogisticRegression() if self.estimator is None else self.estimator, seed)

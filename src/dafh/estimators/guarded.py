@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from dafh.columns.hashes import row_hashes
 from dafh.evaluation.compared import ComparedRows, check_largest_weight
 from dafh.evaluation.guard import ALL_ROWS, GuardKind, GuardReport, check_servers, choose_servers
 from dafh.evaluation.losses import LOSS_NAMES, TITLES, Loss, check_losses, level_in_words
-from dafh.exceptions import InputError, WorseServedWarning
+from dafh.exceptions import InputError, SuspiciousInputWarning, WorseServedWarning
 from dafh.frames import Table, check_attributes
 from dafh.large import as_blocks, fresh_rows
 from dafh.rows import LabelledRows, set_rows_aside
@@ -28,6 +29,10 @@ _LIKE_ONE_HALF = 0.01
 # A sensitive group is named if its loss is higher with p ≤ 0.05. Not corrected for the number of groups, unlike the
 # audit: this asks for a look, and one group too many costs less than one too few.
 _LOSES, _MOST_NAMED = 0.05, 5
+# Hashes of training rows that a model keeps, and training rows that are hashed for them. More than `_MOST_SHARED` of
+# the rows of a calibration being among them is no chance where more than `_DISTINCT` of the training rows differ.
+_KEPT_HASHES, _HASHED_ROWS = 1000, 200_000
+_MOST_SHARED, _DISTINCT = 0.5, 0.9
 
 
 def hold_out_for_proof(
@@ -142,6 +147,7 @@ class GuardedMixin(BaseEstimator):
     guard_report_: GuardReport | None
     losses_: tuple[Loss, ...]
     largest_weight_: float | None
+    training_hashes_: NDArray[np.uint64]
 
     def _check_more(self, X: Table, y: ArrayLike, **attributes: Any) -> LabelledRows:
         raise NotImplementedError
@@ -176,6 +182,28 @@ class GuardedMixin(BaseEstimator):
             if loss.name != "error" and len(self.classes_) != 2:
                 raise InputError(f"The {loss.title} needs two classes, and y holds {len(self.classes_)}.")
         self.losses_ = losses
+
+    def _keep_hashes(self, rows: LabelledRows) -> None:
+        """Keep the smallest hashes of training rows: any table can be compared with them, without keeping all rows."""
+        hashes = np.unique(_hashes(rows.take(np.arange(min(len(rows), _HASHED_ROWS)))))
+        repeats = len(hashes) <= _DISTINCT * min(len(rows), _HASHED_ROWS)
+        self.training_hashes_ = hashes[: 0 if repeats else _KEPT_HASHES]
+
+    def _warn_of_training_rows(self, rows: LabelledRows) -> None:
+        """Warn of rows for the guard that are training rows: they show that every classifier is good."""
+        kept = self.training_hashes_
+        if not len(kept):
+            return
+        hashes = _hashes(rows)
+        # Of training rows, only hashes up to the largest that is kept are known, if there are more of them.
+        comparable = hashes[hashes <= kept[-1]] if len(kept) == _KEPT_HASHES else hashes
+        if len(comparable) > 1 and np.isin(comparable, kept).mean() > _MOST_SHARED:
+            warnings.warn(
+                "X holds rows that the model was trained on, which show every classifier better than it is. What the "
+                "guard promises holds for rows that training has not seen only.",
+                SuspiciousInputWarning,
+                stacklevel=3,
+            )
 
     def _keep_largest_weight(self, largest: float | None, rows: LabelledRows) -> None:
         check_largest_weight(largest, rows.weight)
@@ -224,8 +252,8 @@ class GuardedMixin(BaseEstimator):
     ) -> Self:
         """Let the guard decide anew, on fresh rows that were used for nothing else; nothing is refitted.
 
-        The rows judge the model as it is, so that all the guard promises holds for the population they come from. The
-        parameters of the guard may have been changed before, by `set_params`.
+        The rows judge the model as it is, so that all the guard promises holds for the population they come from.
+        Of training rows it warns. The parameters of the guard may have been changed before, by `set_params`.
 
         Parameters
         ----------
@@ -255,9 +283,15 @@ class GuardedMixin(BaseEstimator):
         elif sensitive_features is not None:
             options["sensitive_features"] = sensitive_features
         rows = self._check_more(X, y, **options)
+        self._warn_of_training_rows(rows)
         self._keep_largest_weight(self.largest_weight_ if largest_weight is None else largest_weight, rows)
         self._check_losses(getattr(self, "threshold_", 0.5))
         losers = self._judge(self._compare(rows), attributes)
         if losers:
             warnings.warn(losers, WorseServedWarning, stacklevel=2)
         return self
+
+
+def _hashes(rows: LabelledRows) -> NDArray[np.uint64]:
+    """Hash the columns of each row."""
+    return row_hashes(rows.X if isinstance(rows.X, pd.DataFrame) else pd.DataFrame(np.asarray(rows.X)))

@@ -132,8 +132,8 @@ class AuditResult(Readable):
             persons=persons,
         )
         groups, rivals = range(len(served.own)), [*served.classifiers, "pooled"]
-        asked = tuple(losses if losses is not None else getattr(final, "losses_", (ERROR,)))
-        options: dict[str, Any] = {"losses": asked, "level": level, "margin": margin, "depth": depth}
+        judged = tuple(losses if losses is not None else getattr(final, "losses_", (ERROR,)))
+        options: dict[str, Any] = {"losses": judged, "level": level, "margin": margin, "depth": depth}
         return cls.from_rows(rows, groups, rivals, sensitive_features, rules=rules_of(final), X=X, **options)
 
     @classmethod
@@ -159,29 +159,33 @@ class AuditResult(Readable):
         check_options(level, margin)
         if not is_whole(depth) or depth < 1:
             raise InputError(f"depth must be at least 1, got {shown(depth)}: 1 tests every attribute by itself.")
-        known = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
-        families = 1 if known is None else 2
-        asked = [ask_groups(rows, loss, groups, rivals, level, margin) for loss in losses]
+        named_groups = None if sensitive_features is None else NamedGroups.of(sensitive_features, len(rows.group))
+        families = 1 if named_groups is None else 2
+        about_groups = [ask_groups(rows, loss, groups, rivals, level, margin) for loss in losses]
         named = composition = trial = None
-        if known is not None:
-            about_named = [ask_named_groups(rows, loss, known, depth, level, margin) for loss in losses]
+        if named_groups is not None:
+            about_named = [ask_named_groups(rows, loss, named_groups, depth, level, margin) for loss in losses]
             named = answer(about_named, level, margin, families)[COLUMNS]
-            composition = compose(rows, known, groups)
-        answered = answer(asked, level, margin, families)
+            composition = compose(rows, named_groups, groups)
+        answered = answer(about_groups, level, margin, families)
         evidence = weigh(answered, rows.own != rows.right.shape[1] - 1, groups, level)
         chosen = evidence["supported"].to_numpy(bool)
         if chosen.any() and not chosen[evidence["changed"]].all():
             # The groups were chosen on the same rows, so that these figures are flattering, and a recommendation must
             # not rest on them. That no named group may lose here either is a stricter demand, not a weaker one.
-            alone = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
+            as_recommended = replace(rows, own=np.where(chosen, rows.own, rows.right.shape[1] - 1))
             options: dict[str, Any] = {"losses": losses, "level": level, "margin": margin, "depth": depth}
             options |= {"X": X, "with_features": with_features}
-            trial = cls.from_rows(alone, groups, rivals, sensitive_features, **options)
-        search, divided = None, divisions(rows, groups, known)
+            trial = cls.from_rows(as_recommended, groups, rivals, sensitive_features, **options)
+        search, divided = None, divisions(rows, groups, named_groups)
         if X is not None:
-            some = rows if with_features is None else rows.take(with_features)
-            names = known if known is None or with_features is None else known.take(with_features)
-            search = Search(some, named_table(X).reset_index(drop=True), tuple(losses), names, level, margin)
+            rows_with_features = rows if with_features is None else rows.take(with_features)
+            searched_names = (
+                named_groups if named_groups is None or with_features is None else named_groups.take(with_features)
+            )
+            search = Search(
+                rows_with_features, named_table(X).reset_index(drop=True), tuple(losses), searched_names, level, margin
+            )
         return cls(
             matrix=PreferenceMatrix.from_rows(rows),
             questions=answered[COLUMNS],
@@ -194,7 +198,7 @@ class AuditResult(Readable):
             rates=decision_rates(rows, divided),
             levels=pooled_levels(rows, losses[0], divided, level),
             losses=tuple(loss.name for loss in losses),
-            attributes=() if known is None else tuple(attribute.name for attribute in known.attributes),
+            attributes=() if named_groups is None else tuple(attribute.name for attribute in named_groups.attributes),
             evidence=evidence,
             trial=trial,
             rules=tuple(rules) if len(rules) == len(groups) else (),
@@ -217,8 +221,8 @@ class AuditResult(Readable):
 
         That a group would do better with another group's classifier is no harm.
         """
-        asked = self.to_frame()
-        return bool(((asked["verdict"] == "violated") & (asked["kind"] == "rationality")).any())
+        questions = self.to_frame()
+        return bool(((questions["verdict"] == "violated") & (questions["kind"] == "rationality")).any())
 
     @functools.cached_property
     def failures(self) -> Failures | None:
@@ -229,7 +233,8 @@ class AuditResult(Readable):
     def losers(self) -> pd.DataFrame:
         """Groups that nobody has named and that seem to lose against the pooled classifier; none without features.
 
-        Columns as of `dafh.evaluation.discovery.discover`, and same_as, the named group that has most of the same rows.
+        Columns as of `dafh.evaluation.discovery.discover`, group, which is the rule as a name, and same_as, the named
+        group that has most of the same rows.
         """
         return pd.DataFrame() if self.search is None or not self.changed else self.search.losers()
 
@@ -254,11 +259,11 @@ class AuditResult(Readable):
         Columns: rows, those that count for the first loss; own_loss and pooled_loss; gain with its interval low to
         high; and verdict, the answer to whether the group is served at least as well as by the pooled classifier.
         """
-        asked = self.questions if self.named is None else pd.concat([self.questions, self.named])
-        found = asked[(asked["kind"] == "rationality") & (asked["loss"] == self.losses[0])]
-        named = found.rename(columns={"n": "rows", "rival_loss": "pooled_loss", "gap": "gain"})
-        kept = ["rows", "own_loss", "pooled_loss", "gain", "low", "high", "verdict"]
-        return named.set_index(found["group"].astype(str).rename("group"))[kept]
+        questions = self.questions if self.named is None else pd.concat([self.questions, self.named])
+        rational = questions[(questions["kind"] == "rationality") & (questions["loss"] == self.losses[0])]
+        named = rational.rename(columns={"n": "rows", "rival_loss": "pooled_loss", "gap": "gain"})
+        columns = ["rows", "own_loss", "pooled_loss", "gain", "low", "high", "verdict"]
+        return named.set_index(rational["group"].astype(str).rename("group"))[columns]
 
     def figures(self) -> dict[str, Any]:
         """Return sizes, accuracy, Pr without harm, and the disagreement that it must be read together with."""
@@ -275,12 +280,12 @@ class AuditResult(Readable):
     @property
     def violations(self) -> dict[str, int]:
         """Questions about groups with a negative gap: observed, significant, and significant after correction."""
-        asked = self.questions
+        questions = self.questions
         return {
             "point": self.matrix.violations,
             # A level is below one half, so that a p-value below it implies a negative gap.
-            "significant": int((asked["p"] <= self.level).sum()),
-            "corrected": int((asked["verdict"] == "violated").sum()),
+            "significant": int((questions["p"] <= self.level).sum()),
+            "corrected": int((questions["verdict"] == "violated").sum()),
         }
 
     def worst_named(self) -> pd.DataFrame:
@@ -305,9 +310,9 @@ class AuditResult(Readable):
         groups = list(dict.fromkeys(self.questions["group"].astype(str)))
         table = pd.DataFrame(matrix.errors, index=groups, columns=list(self.classifiers))
         cells = table.rename_axis("group").reset_index().melt("group", var_name="classifier", value_name="error")
-        own = (np.arange(n)[:, None] == matrix.own).ravel()
+        is_own = (np.arange(n)[:, None] == matrix.own).ravel()
         gap = cells["error"] - np.tile(matrix.own_errors, n)
-        return cells.assign(gap=gap, rows=np.tile(matrix.sizes, n), own=own)
+        return cells.assign(gap=gap, rows=np.tile(matrix.sizes, n), own=is_own)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per question, those about named groups at the end.
@@ -375,8 +380,8 @@ class AuditResult(Readable):
         more = f", {most_named} of {len(named):,}" if len(named) > most_named else ""
         title = f"Named groups{more}: those that lose or might lose first"
         if not len(named):
-            few = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
-            return [*sections, Section(title, [few], name="named")]
+            sentence = f"All have fewer than {SMALLEST_SHOWN} rows, too few to tell."
+            return [*sections, Section(title, [sentence], name="named")]
         return [*sections, Section(title, table=_display_named(named.head(most_named), self), name="named")]
 
     def detail_sections(self) -> list[Section]:
@@ -428,9 +433,9 @@ def failed_now(result: AuditResult) -> pd.DataFrame:
     table = table.assign(who=[*names[:1], *learned, *names[1 + n_groups :]], loss=result.losses[0])
     if result.rates is not None:
         table = table.join(result.rates[["fpr_pooled", "fnr_pooled"]])
-    parts = table.iloc[1 + (n_groups if n_groups == 1 else 0) :]
-    parts = parts[parts["rows"] >= SMALLEST_SHOWN].sort_values("pooled_loss", ascending=False, kind="stable")
-    return pd.concat([table.head(1), parts], ignore_index=True).drop(columns="group")
+    groups = table.iloc[1 + (n_groups if n_groups == 1 else 0) :]
+    groups = groups[groups["rows"] >= SMALLEST_SHOWN].sort_values("pooled_loss", ascending=False, kind="stable")
+    return pd.concat([table.head(1), groups], ignore_index=True).drop(columns="group")
 
 
 def group_changes(result: AuditResult) -> pd.DataFrame:
@@ -441,19 +446,22 @@ def group_changes(result: AuditResult) -> pd.DataFrame:
     """
     n_groups, advice = len(result.matrix.sizes), result.recommendation.groups
     table = result.by_group().iloc[:n_groups].reset_index()
-    mine = [result.classifiers[place] for place in result.matrix.own]
+    in_model = [result.classifiers[column] for column in result.matrix.own]
     servers = [
         "pooled" if name == "pooled" else "its own" if name == group else f"classifier {name}"
-        for name, group in zip(mine, table["group"], strict=True)
+        for name, group in zip(in_model, table["group"], strict=True)
     ]
     table = table.assign(
         rule=result.rules or "",
         share=result.matrix.weights,
         changed=result.evidence["changed"],
         in_model=servers,
-        served_by=[name if one.action == "deploy" else "pooled" for name, one in zip(servers, advice, strict=True)],
-        action=[one.action for one in advice],
-        reason=[one.reason for one in advice],
+        served_by=[
+            name if what_to_do.action == "deploy" else "pooled"
+            for name, what_to_do in zip(servers, advice, strict=True)
+        ],
+        action=[what_to_do.action for what_to_do in advice],
+        reason=[what_to_do.reason for what_to_do in advice],
     )
     return table.sort_values(["changed", "gain"], ascending=False, kind="stable", ignore_index=True)
 
@@ -465,7 +473,7 @@ def named_changes(result: AuditResult) -> pd.DataFrame:
     """
     advice = result.recommendation
     table = result.by_group().iloc[len(result.matrix.sizes) :].reset_index()
-    answers = {one.group: "check" for one in advice.checks} | {one.group: "loses" for one in advice.losing}
+    answers = {loss.group: "check" for loss in advice.checks} | {loss.group: "loses" for loss in advice.losing}
     assert result.composition is not None
     single = table["group"].isin(set(result.composition["named_group"])) & (table["rows"] >= SMALLEST_SHOWN)
     table = table.assign(answer=[answers.get(name, "") for name in table["group"]])
@@ -558,7 +566,9 @@ def _questions_section(name: str, title: str, questions: pd.DataFrame, level: fl
             _gap_title(set(questions["loss"])): [points(g) for g in questions["gap"]],
             f"{100 * (1 - level):g}% interval": [f"{points(low)} to {points(high)}" for low, high in limits],
             "corrected p": ["<0.001" if p < 0.001 else f"{p:.3f}" for p in questions["p_corrected"]],
-            "answer": [f"{verdict} (about {wanted} rows needed)" if wanted else verdict for verdict, wanted in answers],
+            "answer": [
+                f"{verdict} (about {n_wanted} rows needed)" if n_wanted else verdict for verdict, n_wanted in answers
+            ],
         }
     )
     if len(set(questions["loss"])) == 1:
@@ -580,7 +590,7 @@ def _display_rates(rates: pd.DataFrame) -> pd.DataFrame:
     columns = {"group": rates["group"], "rows": [f"{n:,.0f}" for n in rates["rows"]]}
     for name, title in (("flagged", "flagged"), ("fpr", "false positive rate"), ("fnr", "false negative rate")):
         pairs = zip(rates[f"{name}_pooled"], rates[name], strict=True)
-        columns[f"{title}, pooled → own"] = [f"{percent(before)} → {percent(now)}" for before, now in pairs]
+        columns[f"{title}, pooled → own"] = [f"{percent(pooled)} → {percent(now)}" for pooled, now in pairs]
     return pd.DataFrame(columns)
 
 
@@ -675,7 +685,7 @@ def audit(
         raise InputError(f"predictions must have one row per sample, got {shown(predictions)}.")
     columns = columns[:, None] if columns.ndim == 1 else columns
     codes, labels, served_by = _number_groups(groups, columns.shape[1], own)
-    asked = check_losses(losses, costs)
+    judged = check_losses(losses, costs)
     rows = ComparedRows.check(
         y, columns, codes, pooled, served_by, sample_weight, persons=persons, largest_weight=largest_weight
     )
@@ -684,7 +694,7 @@ def audit(
     if features is not None and len(features) != len(rows.group):
         raise InputError(f"X has {len(features):,} rows, y has {len(rows.group):,}: give one row for each.")
     return AuditResult.from_rows(
-        rows, labels, rivals, sensitive_features, losses=asked, level=level, margin=margin, depth=depth, X=features
+        rows, labels, rivals, sensitive_features, losses=judged, level=level, margin=margin, depth=depth, X=features
     )
 
 
@@ -692,26 +702,26 @@ def _number_groups(
     groups: ArrayLike, n_models: int, own: ArrayLike | None
 ) -> tuple[NDArray[Any], Sequence[object], NDArray[np.intp]]:
     """Return the group of each row as a number, the names of the groups, and the column that serves each."""
-    given = as_array(groups, "groups")
-    if given.ndim != 1:
-        raise InputError(f"groups must have one entry per sample, got shape {given.shape}.")
+    group = as_array(groups, "groups")
+    if group.ndim != 1:
+        raise InputError(f"groups must have one entry per sample, got shape {group.shape}.")
     # A column of group numbers read from a file with gaps elsewhere is often a float column.
-    if given.dtype.kind == "b" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given))):
-        given = given.astype(np.intp)
+    if group.dtype.kind == "b" or (group.dtype.kind == "f" and np.array_equal(group, np.floor(group))):
+        group = group.astype(np.intp)
     if own is not None:
         served_by = as_array(own, "own")
         if served_by.ndim != 1:
             raise InputError(f"own must have one entry per group, got shape {served_by.shape}.")
-        return given, range(len(served_by)), served_by
+        return group, range(len(served_by)), served_by
     if n_models == 1:
         try:
-            codes, values = pd.factorize(given, sort=True)
+            codes, values = pd.factorize(group, sort=True)
         except TypeError as error:
             raise InputError("groups holds lists or records: a group is text or a number.") from error
         # Dates are written in more than one way, and a group has one name.
-        known = [name if isinstance(name, str | int | float) else str(name) for name in pd.Index(values).tolist()]
-        labels = [*known, *([MISSING] if (codes < 0).any() else [])]
+        names = [name if isinstance(name, str | int | float) else str(name) for name in pd.Index(values).tolist()]
+        labels = [*names, *([MISSING] if (codes < 0).any() else [])]
         return np.where(codes < 0, len(labels) - 1, codes), labels, np.zeros(len(labels), np.intp)
-    served_by_pooled = given.size and np.issubdtype(given.dtype, np.integer) and given.max() == n_models
+    served_by_pooled = group.size and np.issubdtype(group.dtype, np.integer) and group.max() == n_models
     labels = [*range(n_models), *(["pooled"] if served_by_pooled else [])]
-    return given, labels, np.arange(len(labels))
+    return group, labels, np.arange(len(labels))

@@ -113,13 +113,13 @@ class Comparison(Readable):
             return "harm"
         if self.differ == 0:
             return "unchanged"
-        everybody = self.groups.iloc[0]
-        return "better" if everybody["answer"] == "not worse" and everybody["low"] > 0 else "undecided"
+        all_rows = self.groups.iloc[0]
+        return "better" if all_rows["answer"] == "not worse" and all_rows["low"] > 0 else "undecided"
 
     @property
     def headline(self) -> str:
         """What to do, in one line."""
-        table, everybody, status = self.groups, self.groups.iloc[0], self.status
+        table, all_rows, status = self.groups, self.groups.iloc[0], self.status
         is_group = table["kind"] != EVERYBODY
         n_losing, n_gaining = (
             table.loc[is_group & (table["answer"] == word), "group"].nunique() for word in ("loses", "gains")
@@ -131,10 +131,8 @@ class Comparison(Readable):
         if status == "unchanged":
             return "Nothing changes: both models decide alike on all rows"
         if status == "better":
-            is_gained = (
-                f"{short_unit(everybody['loss'])} {'is' if abs(everybody['gain']) == 1 else 'are'} gained overall"
-            )
-            return f"Release: no group is shown to lose, and {points(everybody['gain'])} {is_gained}"
+            is_gained = f"{short_unit(all_rows['loss'])} {'is' if abs(all_rows['gain']) == 1 else 'are'} gained overall"
+            return f"Release: no group is shown to lose, and {points(all_rows['gain'])} {is_gained}"
         if status == "undecided" and self.is_labelled:
             return "No group is shown to lose, and no gain is shown"
         if status == "undecided":
@@ -144,27 +142,27 @@ class Comparison(Readable):
 
     def sentences(self) -> list[str]:
         """How much changes in all, and what is ruled out."""
-        told = [f"{self.n_rows:,} rows, of which the models decide {percent(self.differ)} differently."]
+        sentences = [f"{self.n_rows:,} rows, of which the models decide {percent(self.differ)} differently."]
         for _, row in self.groups[self.groups["kind"] == EVERYBODY].iterrows():
             title = TITLES[row["loss"]] if self.is_labelled else "flagged"
             old, new = self._levels(row)
             limits = f"{points(row['low'])} to {points(row['high'])}"
             gain = f"{'gain' if self.is_labelled else 'change'} {points(row['gain'])} {short_unit(row['loss'])}"
-            told.append(f"All rows: {title} {old} → {new}, {gain} ({limits}).")
+            sentences.append(f"All rows: {title} {old} → {new}, {gain} ({limits}).")
         if self.log_loss is not None:
-            told.append(f"Log-loss {self.log_loss[0]:.4f} → {self.log_loss[1]:.4f}.")
+            sentences.append(f"Log-loss {self.log_loss[0]:.4f} → {self.log_loss[1]:.4f}.")
         if self.cut:
-            told.append(self.cut)
+            sentences.append(self.cut)
         if self.margin:
-            told.append(f"Harm of up to {in_points(self.margin)} is tolerated.")
+            sentences.append(f"Harm of up to {in_points(self.margin)} is tolerated.")
         if self.every_rule is not None:
             every = self.every_rule
-            told.append(
+            sentences.append(
                 f"No group of at least {percent(every.share)} of the rows that two conditions describe loses more than "
                 f"{100 * every.limit:.1f} {short_unit(self.groups['loss'].iloc[0])} ({every.n_rules:,} rules; all "
                 f"limits together hold with {100 * (1 - every.level):g}%)."
             )
-        return told
+        return sentences
 
     @property
     def method(self) -> str:
@@ -339,15 +337,15 @@ def compare(
     names = losses if losses is not None else "cost" if costs and y is not None else "error"
     judged = check_losses(names, costs if y is not None else None)
     named_groups = None if sensitive_features is None else NamedGroups.of(sensitive_features, n_rows)
-    parts = 1 if table is None else _PARTS_WITHOUT_NAMES if named_groups is None else _PARTS_WITH_NAMES
-    asked = [ask_groups(rows, loss, [EVERYBODY], ["new", "old"], level, margin) for loss in judged]
+    n_shares = 1 if table is None else _PARTS_WITHOUT_NAMES if named_groups is None else _PARTS_WITH_NAMES
+    questions = [ask_groups(rows, loss, [EVERYBODY], ["new", "old"], level, margin) for loss in judged]
     if named_groups is not None:
-        asked += [ask_named_groups(rows, loss, named_groups, depth, level, margin) for loss in judged]
-    answers = _of_questions(answer(asked, level, margin, parts), len(judged), n_rows)
+        questions += [ask_named_groups(rows, loss, named_groups, depth, level, margin) for loss in judged]
+    answers = _of_questions(answer(questions, level, margin, n_shares), len(judged), n_rows)
     groups, losers, limits = [answers[answers["kind"] == EVERYBODY]], None, None
     if table is not None:
         harms = [rows.harm(loss, rows.right[:, 0], rows.right[:, 1]) for loss in judged]
-        options: dict[str, Any] = {"level": level * (1 - 1 / parts), "smallest": smallest, "depth": depth}
+        options: dict[str, Any] = {"level": level * (1 - 1 / n_shares), "smallest": smallest, "depth": depth}
         options |= {"time": check_times(time, n_rows), "random_state": random_state}
         losers = discover(table, [replace(harm, margin=margin) for harm in harms], **options)
         gainers = discover(table, [replace(harm, difference=-harm.difference) for harm in harms], **options)
@@ -356,7 +354,7 @@ def compare(
             limits = limit_every_rule(table, harms[0], share=every_rule, level=level)
     groups.append(answers[answers["kind"] == "named"])
     return Comparison(
-        groups=pd.concat([part for part in groups if len(part)], ignore_index=True),
+        groups=pd.concat([table for table in groups if len(table)], ignore_index=True),
         is_labelled=y is not None,
         losers=losers,
         every_rule=limits,
@@ -382,13 +380,13 @@ def _of_questions(answered: pd.DataFrame, n_losses: int, n_rows: int) -> pd.Data
 
 
 def _of_discovered(
-    found: Discovered, rows: ComparedRows, losses: Sequence[Loss], answer: Literal["loses", "gains"]
+    discovered: Discovered, rows: ComparedRows, losses: Sequence[Loss], answer: Literal["loses", "gains"]
 ) -> pd.DataFrame:
     """Groups that a search for harm, or for gain, has found, with the losses of both models on their tested rows."""
     old, new = (
-        found.means({loss.name: rows.harm(loss, rows.right[:, column]) for loss in losses}) for column in (1, 0)
+        discovered.means({loss.name: rows.harm(loss, rows.right[:, column]) for loss in losses}) for column in (1, 0)
     )
-    table = found.table.rename(columns={"rule": "group"}).assign(kind="discovered", old_loss=old, new_loss=new)
+    table = discovered.table.rename(columns={"rule": "group"}).assign(kind="discovered", old_loss=old, new_loss=new)
     table = table.assign(gain=table["harm"], answer=np.where(table["shown"], answer, "undecided"))
     if answer == "loses":
         table = table.assign(gain=-table["harm"], low=-table["high"], high=-table["low"])

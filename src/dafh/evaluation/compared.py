@@ -70,8 +70,8 @@ class ServedPredictions:
             )
         labels = model.predict_all(X)
         takes_attributes = "sensitive_features" in inspect.signature(model.predict_group).parameters
-        known = {"sensitive_features": sensitive_features} if takes_attributes else {}
-        groups = model.predict_group(X, **known)
+        attributes = {"sensitive_features": sensitive_features} if takes_attributes else {}
+        groups = model.predict_group(X, **attributes)
         # Column k of predict_all is the classifier that serves group k, so one that serves several groups is there
         # several times. Each is taken once: a group cannot envy itself, and every copy would cost power in the audit.
         classifiers, first, column = np.unique(model.serves_, return_index=True, return_inverse=True)
@@ -152,8 +152,8 @@ class ComparedRows:
         largest_weight : float, optional
             Largest weight of a row in the population, or of all rows of a person; by default the largest given.
         """
-        given = {"y": y, "predictions": predictions, "groups": groups, "pooled": pooled}
-        y, predictions, groups, pooled = (as_array(values, name) for name, values in given.items())
+        arrays = {"y": y, "predictions": predictions, "groups": groups, "pooled": pooled}
+        y, predictions, groups, pooled = (as_array(values, name) for name, values in arrays.items())
         if predictions.ndim != 2:
             raise InputError(
                 "predictions must have one row per sample and one column per classifier, "
@@ -187,16 +187,18 @@ class ComparedRows:
     @classmethod
     def none(cls, n_groups: int) -> "ComparedRows":
         """No rows at all, of K groups with a classifier each."""
-        nothing = np.zeros((0, n_groups + 1), bool)
+        no_rows = np.zeros((0, n_groups + 1), bool)
         own, group = np.arange(n_groups), np.zeros(0, np.intp)
-        return cls(nothing, nothing[:, 1:], group, own, np.zeros(0), positive=np.zeros(0, bool))
+        return cls(no_rows, no_rows[:, 1:], group, own, np.zeros(0), positive=np.zeros(0, bool))
 
     def take(self, chosen: NDArray[Any]) -> "ComparedRows":
         """Some of the rows; attributes, which are the guard's, are left behind."""
         names = ("right", "differ", "group", "weight", "positive", "person", "log_gain")
-        parts: dict[str, Any] = {name: getattr(self, name) for name in names}
-        taken: dict[str, Any] = {name: None if one is None else one[chosen] for name, one in parts.items()}
-        return replace(self, attributes=None, **taken)
+        columns: dict[str, Any] = {name: getattr(self, name) for name in names}
+        chosen_rows: dict[str, Any] = {
+            name: None if values is None else values[chosen] for name, values in columns.items()
+        }
+        return replace(self, attributes=None, **chosen_rows)
 
     @property
     def own_right(self) -> NDArray[np.bool_]:
@@ -289,14 +291,16 @@ class RowHarm:
         else:  # A person with rows in several groups is a unit in each of them.
             unit = group * (int(self.person.max(initial=0)) + 1) + self.person
             _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
-            difference, size = (np.bincount(unit, values).astype(np.float64) for values in (self.difference, self.size))
-            (kinds, kind), group = _kinds_of_units(difference, size), group[first]
+            unit_difference, unit_size = (
+                np.bincount(unit, values).astype(np.float64) for values in (self.difference, self.size)
+            )
+            (kinds, kind), group = _kinds_of_units(unit_difference, unit_size), group[first]
         counts = np.bincount(group * len(kinds) + kind, minlength=n_groups * len(kinds)).reshape(n_groups, len(kinds))
         is_unit = kinds[:, 1] > 0
-        found = Differences(
+        differences = Differences(
             kinds[is_unit, 0], kinds[is_unit, 1], counts[:, is_unit].astype(np.float64), self.worst, self.largest
         )
-        return found.take(np.arange(n_groups))
+        return differences.take(np.arange(n_groups))
 
     def among(self, masks: Iterable[NDArray[np.bool_]]) -> Differences:
         """Differences among the rows of each mask, (n,), one question for each; rows may be in several."""
@@ -331,7 +335,7 @@ def check_largest_weight(largest: float | None, weight: NDArray[np.float64]) -> 
 
 def _few_sizes(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights, those that are nearly alike replaced by their mean, so that there are few different ones."""
-    sizes, place, counts = np.unique(weight, return_inverse=True, return_counts=True)
+    sizes, position, counts = np.unique(weight, return_inverse=True, return_counts=True)
     if len(sizes) <= _MOST_SIZES:
         return weight
     # Bins of equal width in the logarithm, so that large weights, which decide most, stay apart.
@@ -340,17 +344,17 @@ def _few_sizes(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     edges = np.geomspace(max(sizes[positive].min(), _SMALLEST_SIZE * sizes.max()), sizes.max(), _MOST_SIZES)
     bins = np.where(positive, np.searchsorted(edges, sizes), -1) + 1
     total, number = np.bincount(bins, sizes * counts), np.bincount(bins, counts)
-    return (total / np.maximum(number, 1))[bins][place]
+    return (total / np.maximum(number, 1))[bins][position]
 
 
 def _positive(
     y: NDArray[Any], predictions: NDArray[Any], pooled: NDArray[Any], classes: ArrayLike | None
 ) -> NDArray[np.bool_] | None:
     if classes is None:
-        parts = [np.unique(y), np.unique(pooled), np.unique(predictions)]
-        classes = np.unique(np.concatenate([part for part in parts if part.size]))
-    known = np.asarray(classes)
-    return y == known[1] if len(known) == 2 else None
+        labels = [np.unique(y), np.unique(pooled), np.unique(predictions)]
+        classes = np.unique(np.concatenate([values for values in labels if values.size]))
+    class_names = np.asarray(classes)
+    return y == class_names[1] if len(class_names) == 2 else None
 
 
 def _check_groups(

@@ -125,12 +125,12 @@ def discover(
         sample = np.flatnonzero(searched)
         sample = sample[:: max(-(-len(sample) // MOST_SEARCHED), 1)]
         n_searched.append(len(sample))
-        found = _search(table.iloc[sample], sample, harms, smallest, depth)
-        members = memberships(table, [region for _, region in found])
-        answers = _tested(members, found, searched, tested, harms, level, len(directions))
+        candidates = _search(table.iloc[sample], sample, harms, smallest, depth)
+        members = memberships(table, [region for _, region in candidates])
+        answers = _tested(members, candidates, searched, tested, harms, level, len(directions))
         tables.append(answers.assign(direction=direction))
         # In the order of the answers: by question.
-        regions += [found[place][1] for place in answers["position"]]
+        regions += [candidates[position][1] for position in answers["position"]]
     together = pd.concat(tables, ignore_index=True)
     members = memberships(table, regions)
     order = _distinct(together, members, harms)
@@ -139,7 +139,7 @@ def discover(
         regions=tuple(regions[i] for i in order),
         tested=tuple(tested for _, tested in directions),
         judged=tuple(members[:, i] & directions[together["direction"][i]][1] for i in order),
-        n_tests=sum(len(part) for part in tables),
+        n_tests=sum(len(answers) for answers in tables),
         n_searched=int(np.mean(n_searched)),
         smallest=smallest,
         depth=depth,
@@ -148,8 +148,8 @@ def discover(
 
 def memberships(table: pd.DataFrame, regions: Sequence[Region]) -> NDArray[np.bool_]:
     """Whether each row lies in each region, (n, R)."""
-    parts = [region.holds(table) for region in regions]
-    return np.column_stack(parts) if parts else np.zeros((len(table), 0), bool)
+    columns = [region.holds(table) for region in regions]
+    return np.column_stack(columns) if columns else np.zeros((len(table), 0), bool)
 
 
 def _halves(
@@ -191,12 +191,12 @@ def _search(
         _score(0),
         max(_FEWEST_ROWS, smallest * len(table)),
     )
-    found: list[tuple[int, Region]] = []
+    regions: list[tuple[int, Region]] = []
     for number, (excess, squares) in enumerate(zip(values[::2], values[1::2], strict=True)):
         search.score = _score(number)
         cost = _COST_OF_CONDITION * float(np.sqrt((excess**2).sum() / max(squares.sum(), 1e-12)))
-        found += [(number, one.region(binning)) for one in _best_distinct(search, depth, cost)]
-    return found
+        regions += [(number, candidate.region(binning)) for candidate in _best_distinct(search, depth, cost)]
+    return regions
 
 
 def _score(number: int) -> Score:
@@ -206,8 +206,8 @@ def _score(number: int) -> Score:
     add rows without any difference to the harmed ones, which makes them easy to find and hard to recognise.
     """
 
-    def score(inside: NDArray[np.float64], _: NDArray[np.float64]) -> NDArray[np.float64]:
-        excess, squares = inside[:, 2 * number], inside[:, 2 * number + 1]
+    def score(sums: NDArray[np.float64], _: NDArray[np.float64]) -> NDArray[np.float64]:
+        excess, squares = sums[:, 2 * number], sums[:, 2 * number + 1]
         return np.where(squares > 0, excess / np.sqrt(np.maximum(squares, 1e-12)), -np.inf)
 
     return score
@@ -216,24 +216,24 @@ def _score(number: int) -> Score:
 def _best_distinct(search: RegionSearch, depth: int, cost: float) -> list[Candidate]:
     """The best candidates that differ from each other; each further condition costs some of the score."""
     chosen: list[tuple[Candidate, NDArray[np.bool_]]] = []
-    for candidate in sorted(search.best(depth, _CANDIDATES), key=lambda one: cost * len(one.bins) - one.score):
+    for candidate in sorted(search.best(depth, _CANDIDATES), key=lambda rule: cost * len(rule.bins) - rule.score):
         if candidate.score <= 0 or len(chosen) == RULES:
             break
         if _is_new(search.inside(candidate), chosen):
             refined = search.refined(candidate)
-            inside = search.inside(refined)
-            if _is_new(inside, chosen):
-                chosen.append((refined, inside))
+            members = search.inside(refined)
+            if _is_new(members, chosen):
+                chosen.append((refined, members))
     return [candidate for candidate, _ in chosen]
 
 
-def _is_new(inside: NDArray[np.bool_], chosen: Iterable[tuple[Any, NDArray[np.bool_]]]) -> bool:
-    return all((inside & other).sum() <= _SAME * (inside | other).sum() for _, other in chosen)
+def _is_new(members: NDArray[np.bool_], chosen: Iterable[tuple[Any, NDArray[np.bool_]]]) -> bool:
+    return all((members & earlier).sum() <= _SAME * (members | earlier).sum() for _, earlier in chosen)
 
 
 def _tested(
-    inside: NDArray[np.bool_],
-    found: Sequence[tuple[int, Region]],
+    members: NDArray[np.bool_],
+    regions: Sequence[tuple[int, Region]],
     searched: NDArray[np.bool_],
     tested: NDArray[np.bool_],
     harms: Sequence[RowHarm],
@@ -241,24 +241,24 @@ def _tested(
     n_families: int,
 ) -> pd.DataFrame:
     """Test the rules of one search on the other rows, corrected for all of them and for the other family."""
-    parts = []
+    tables = []
     for number, harm in enumerate(harms):
-        places = [place for place, (question, _) in enumerate(found) if question == number]
-        masks = [inside[:, place] & tested for place in places]
+        positions = [position for position, (question, _) in enumerate(regions) if question == number]
+        masks = [members[:, position] & tested for position in positions]
         differences = harm.among(masks)
         strict, reference = level / n_families, harm.margin or 0.0
-        if harm.margin is None and places:
+        if harm.margin is None and positions:
             reference = float(harm.among([searched]).upper(_SHARE_OF_REFERENCE * strict)[0])
             strict *= 1 - _SHARE_OF_REFERENCE
-        each = strict / max(len(found), 1)
-        parts.append(
+        each = strict / max(len(regions), 1)
+        tables.append(
             pd.DataFrame(
                 {
-                    "position": np.array(places, np.intp),
-                    "rule": [str(found[place][1]) for place in places],
+                    "position": np.array(positions, np.intp),
+                    "rule": [str(regions[position][1]) for position in positions],
                     "loss": harm.name,
-                    "rows": inside[:, places].sum(axis=0),
-                    "share": inside[:, places].mean(axis=0),
+                    "rows": members[:, positions].sum(axis=0),
+                    "share": members[:, positions].mean(axis=0),
                     "tested": np.array([(harm.size[mask] > 0).sum() for mask in masks], np.intp),
                     "harm": differences.harm,
                     "low": differences.lower(each),
@@ -271,34 +271,34 @@ def _tested(
                 }
             )
         )
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     corrected = np.minimum(holm(table["p"].to_numpy(np.float64)) * n_families, 1.0)
-    shown = corrected <= level
+    is_shown = corrected <= level
     # Limits that agree with Holm's tests: below the reference lies none of those that are shown (Guilbaud 2008).
-    low = np.where(shown, np.maximum(table["low"], table["reference"]), table["low"])
-    return table.assign(low=low, p_corrected=corrected, shown=shown)
+    low = np.where(is_shown, np.maximum(table["low"], table["reference"]), table["low"])
+    return table.assign(low=low, p_corrected=corrected, shown=is_shown)
 
 
-def _distinct(table: pd.DataFrame, inside: NDArray[np.bool_], harms: Sequence[RowHarm]) -> list[int]:
+def _distinct(table: pd.DataFrame, members: NDArray[np.bool_], harms: Sequence[RowHarm]) -> list[int]:
     """Positions of groups to list: those shown first, without those that lose only because they contain these.
 
     What is left out was tested and counted all the same: a list that is shorter makes no claim that is new.
     """
     # By the score of the search: p-values put a wide group that contains the harmed one before it.
     score = (table["harm"] - table["reference"]) * np.sqrt(table["tested"])
-    kept: list[int] = []
-    for place in table.assign(hidden=~table["shown"], score=-score).sort_values(["hidden", "score"]).index:
-        same = [inside[:, other] for other in kept if table["loss"][other] == table["loss"][place]]
-        if not _is_new(inside[:, place], [(None, one) for one in same]):
+    listed: list[int] = []
+    for position in table.assign(hidden=~table["shown"], score=-score).sort_values(["hidden", "score"]).index:
+        same = [members[:, earlier] for earlier in listed if table["loss"][earlier] == table["loss"][position]]
+        if not _is_new(members[:, position], [(None, rows) for rows in same]):
             continue
-        if table["shown"][place] and same:
-            harm = next(one for one in harms if one.name == table["loss"][place])
-            excess = harm.difference - table["reference"][place] * harm.size
-            elsewhere = inside[:, place] & ~np.logical_or.reduce(same)
-            if excess[elsewhere].sum() < _SAME * excess[inside[:, place]].sum():
+        if table["shown"][position] and same:
+            harm = next(harm for harm in harms if harm.name == table["loss"][position])
+            excess = harm.difference - table["reference"][position] * harm.size
+            elsewhere = members[:, position] & ~np.logical_or.reduce(same)
+            if excess[elsewhere].sum() < _SAME * excess[members[:, position]].sum():
                 continue
-        kept.append(int(place))
-    return kept
+        listed.append(int(position))
+    return listed
 
 
 _BINS = 8
@@ -362,8 +362,8 @@ def count_rules(table: pd.DataFrame, harm: RowHarm, kinds: NDArray[np.float64]) 
         kind, is_counted = np.searchsorted(kinds, harm.difference[rows]), harm.size[rows] > 0
         for number in range(len(kinds)):
             # Whole numbers below 2²⁴ are exact in single precision.
-            mine = one_hot[is_counted & (kind == number)]
-            pairs[number] += mine.T @ mine
+            rows_of_kind = one_hot[is_counted & (kind == number)]
+            pairs[number] += rows_of_kind.T @ rows_of_kind
     both = np.stack([allowed.T @ pair @ allowed for pair in pairs], axis=-1)
     return both[np.triu_indices(allowed.shape[1])]
 
@@ -372,14 +372,14 @@ def _conditions(binning: Binning) -> Iterator[NDArray[np.float64]]:
     """Bins that each condition allows, of all columns one after the other."""
     first = np.concatenate([[0], np.cumsum(binning.n_bins)])
     for number, column in enumerate(binning.columns):
-        place = np.arange(column.n_bins)
+        bin_number = np.arange(column.n_bins)
         if column.is_category:
-            sides = [place == code for code in range(len(column.categories))]
+            sides = [bin_number == code for code in range(len(column.categories))]
             sides += [~side for side in sides] if len(sides) > 2 else []
         else:
             # The last bin holds missing values.
-            sides = [(place <= cut) & (place < column.n_bins - 1) for cut in range(column.n_bins - 2)]
-            sides += [~side & (place < column.n_bins - 1) for side in sides]
+            sides = [(bin_number <= cut) & (bin_number < column.n_bins - 1) for cut in range(column.n_bins - 2)]
+            sides += [~side & (bin_number < column.n_bins - 1) for side in sides]
         for side in sides:
             allowed = np.zeros(first[-1])
             allowed[first[number] : first[number + 1]] = side

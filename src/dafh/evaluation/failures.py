@@ -75,7 +75,8 @@ class Failures(Readable):
 
     def sentences(self) -> list[str]:
         """How the model does on all rows."""
-        levels = [f"{TITLES[name]} {level_in_words(name, loss)}" for name, loss in self.overall.items()]
+        losses = [name for name in self.overall if name in TITLES]
+        levels = [f"{TITLES[name]} {level_in_words(name, self.overall[name])}" for name in losses]
         return [f"All {self.n_rows:,} rows: {listed(levels)}."]
 
     def helped(self) -> list[str]:
@@ -239,9 +240,13 @@ class Search:
     def losers(self) -> pd.DataFrame:
         """Groups with most evidence of harm beside the pooled classifier, and the named group that each is, if any."""
         harms = [self.rows.harm(loss, self.rows.own_right, self.rows.right[:, -1]) for loss in self.losses]
-        found = discover(self.table, [replace(harm, margin=self.margin) for harm in harms], level=self.level)
-        members = memberships(self.table, found.regions)
-        return found.table.assign(same_as=[self._named_alike(member) for member in members.T])
+        discovered = discover(self.table, [replace(harm, margin=self.margin) for harm in harms], level=self.level)
+        members = memberships(self.table, discovered.regions)
+        return discovered.table.assign(
+            # Written like intersections of named groups: sentences join names of groups by "and".
+            group=[" & ".join(map(str, region.conditions)) for region in discovered.regions],
+            same_as=[self._named_alike(member) for member in members.T],
+        )
 
     def _named_alike(self, member: NDArray[np.bool_]) -> str:
         """Name of the named group that shares more than half of all rows of both; empty if there is none."""
@@ -313,36 +318,40 @@ def _failing_names(rows: ComparedRows, losses: Sequence[Loss], groups: NamedGrou
 # ---- what own classifiers, or a strong model, would do in a failing group ----
 
 
-def _with_gains(found: Discovered, rows: ComparedRows, losses: Sequence[Loss], level: float) -> Discovered:
+def _with_gains(discovered: Discovered, rows: ComparedRows, losses: Sequence[Loss], level: float) -> Discovered:
     """Add what own classifiers gain over the pooled one in each group, with an interval."""
     harms = {loss.name: rows.harm(loss, rows.own_right, rows.right[:, -1]) for loss in losses}
     columns: dict[str, list[float]] = {name: [] for name in ("gain", "gain_low", "gain_high", "n_differ")}
-    for name, mask in zip(found.table["loss"], found.judged, strict=True):
+    for name, mask in zip(discovered.table["loss"], discovered.judged, strict=True):
         differences = harms[name].among([mask])
         low, high = differences.gain_limits(level / 2)
         n_differ = int(differences.own_worse[0] + differences.own_better[0])
         for column, value in zip(columns.values(), (differences.gain[0], low[0], high[0], n_differ), strict=True):
             column.append(value)
-    return found.with_columns(**columns)
+    return discovered.with_columns(**columns)
 
 
 def _with_strong_model(
-    found: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame
+    discovered: Discovered, rows: ComparedRows, losses: Sequence[Loss], table: pd.DataFrame
 ) -> Discovered:
     """Add the loss that boosting has in each group, cross-fitted on these rows, where there are two classes."""
-    if rows.positive is None or not found.shown_regions or min(rows.positive.sum(), (~rows.positive).sum()) < _FOLDS:
-        return found
+    if (
+        rows.positive is None
+        or not discovered.shown_regions
+        or min(rows.positive.sum(), (~rows.positive).sum()) < _FOLDS
+    ):
+        return discovered
     sample = np.arange(0, len(table), -(-len(table) // _MOST_BOOSTED))
     person = np.arange(len(table)) if rows.person is None else rows.person
     fold = np.random.default_rng(0).integers(0, _FOLDS, int(person.max()) + 1)[person[sample]]
     features, positive = Binning.learn(table).codes(table.iloc[sample]), rows.positive[sample]
     if any(len(np.unique(positive[fold != held_out])) < 2 for held_out in range(_FOLDS)):
-        return found
+        return discovered
     booster = HistGradientBoostingClassifier(max_leaf_nodes=15, early_stopping=True, random_state=0)
     # Several threads wait for each other on a busy machine, much longer than one works.
     with threadpool_limits(1):
         predicted = cross_val_predict(booster, features, positive, cv=PredefinedSplit(fold))
     sampled = rows.take(sample)
     harms: dict[str, RowHarm] = {loss.name: sampled.harm(loss, predicted == positive) for loss in losses}
-    judged = tuple(mask[sample] for mask in found.judged)
-    return found.with_columns(strong_loss=replace(found, judged=judged).means(harms))
+    judged = tuple(mask[sample] for mask in discovered.judged)
+    return discovered.with_columns(strong_loss=replace(discovered, judged=judged).means(harms))

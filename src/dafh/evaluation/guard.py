@@ -50,7 +50,8 @@ class GuardReport(Readable):
     Group 0's own classifier is always right, the pooled one in half of the rows; in group 1 it is the other way round.
 
     >>> import numpy as np
-    >>> from dafh.evaluation import ComparedRows, choose_servers
+    >>> from dafh.evaluation.compared import ComparedRows
+    >>> from dafh.evaluation.guard import choose_servers
     >>> y, group = np.tile([0, 1], 100), np.repeat([0, 1], 100)
     >>> coin = np.tile([0, 0, 1, 1], 50)
     >>> pooled = np.where(group == 0, coin, y)
@@ -59,8 +60,8 @@ class GuardReport(Readable):
     Guard "evidence" on 200 calibration rows: group 1 is served by the pooled classifier.
     <BLANKLINE>
      group  rows  own error  pooled error  gain, points      95% interval  served by  harm vs pooled, points
-         0   100       0.0%         50.0%        +50.00  +38.39 to +60.17    its own      none, gain ≥ 36.93
-         1   100      50.0%          0.0%        -50.00  -60.17 to -38.39     pooled           none (pooled)
+     0       100       0.0%         50.0%        +50.00  +38.39 to +60.17  its own        none, gain ≥ 36.93
+     1       100      50.0%          0.0%        -50.00  -60.17 to -38.39  pooled              none (pooled)
     <BLANKLINE>
     Group 1: the error rate is not shown to be below that of the pooled classifier (50.00% instead of 0.00%, 100 rows).
     """
@@ -115,14 +116,14 @@ class GuardReport(Readable):
         names = [f"group {k}" for k in self.table.index]
         pooled = [name for name, s in zip(names, self.serves, strict=True) if s == len(names)]
         moved = [name for k, (name, s) in enumerate(zip(names, self.serves, strict=True)) if s not in (k, len(names))]
-        parts = []
+        decisions = []
         if pooled:
             who = "every group" if len(pooled) == len(names) else listed(pooled)
             verb = "are" if 1 < len(pooled) < len(names) else "is"
-            parts.append(f"{who} {verb} served by the pooled classifier")
+            decisions.append(f"{who} {verb} served by the pooled classifier")
         if moved:
-            parts.append(f"{listed(moved)} {'gets' if len(moved) == 1 else 'get'} another group's classifier")
-        decision = "; ".join(parts) or "every group keeps its own classifier"
+            decisions.append(f"{listed(moved)} {'gets' if len(moved) == 1 else 'get'} another group's classifier")
+        decision = "; ".join(decisions) or "every group keeps its own classifier"
         if not self.n_rows:
             return f'Guard "{self.kind}" had no rows to decide by: {decision}.'
         how = ", scored by models trained without them" if self.cross_fitted else ""
@@ -135,8 +136,8 @@ class GuardReport(Readable):
     def brief(self) -> str:
         """Say what the guard decided and why, without the table; for whoever has seen gains and servers elsewhere."""
         # A group that keeps its own classifier without a gain needs a reason, too.
-        kept = [k for k, s in enumerate(self.serves) if s == k and not self.table["gain"].iloc[k] > 0]
-        return "\n".join([self.sentence(), *self.reasons(), *map(self.sentence_of, kept), *self.notes])
+        keeping = [k for k, s in enumerate(self.serves) if s == k and not self.table["gain"].iloc[k] > 0]
+        return "\n".join([self.sentence(), *self.reasons(), *map(self.sentence_of, keeping), *self.notes])
 
     def sentence_of(self, group: int) -> str:
         """Say why a group kept or lost its own classifier, with the two figures that decide."""
@@ -145,9 +146,9 @@ class GuardReport(Readable):
 
     def _figures(self, group: int) -> str:
         """Loss with its own classifier and with the pooled one, where it failed first or else in the main check."""
-        asked = self.checks[self.checks["group"] == group]
-        failed = asked[~asked["passed"]]
-        first = failed if len(failed) else asked
+        checks = self.checks[self.checks["group"] == group]
+        failed = checks[~checks["passed"]]
+        first = failed if len(failed) else checks
         if not len(first) or not int(first["rows"].iloc[0]) or self.serves[group] not in (group, len(self.serves)):
             return ""
         check = first.iloc[0]
@@ -155,9 +156,9 @@ class GuardReport(Readable):
         is_main = not check["part"] and check["loss"] == self.losses[0]
         compared = self.table.iloc[group] if is_main else check
         # Two digits: groups are often decided by less than a tenth of a percentage point.
-        own, pooled = (f"{100 * compared[name]:.2f}{'' if check['loss'] == 'cost' else '%'}" for name in _LOSSES)
+        now, pooled = (f"{100 * compared[name]:.2f}{'' if check['loss'] == 'cost' else '%'}" for name in _LOSSES)
         unit = " per 100 rows" if check["loss"] == "cost" else ""
-        both = f"{own}{unit} with both" if own == pooled else f"{own} instead of {pooled}{unit}"
+        both = f"{now}{unit} with both" if now == pooled else f"{now} instead of {pooled}{unit}"
         return f" ({both}, {check['rows']:,} {'row' if check['rows'] == 1 else 'rows'})"
 
     def display(self) -> pd.DataFrame:
@@ -182,8 +183,8 @@ class GuardReport(Readable):
     def sections(self) -> list[Section]:
         """What was decided, the table of groups, and why groups lost their own classifiers."""
         sentences = [*self.reasons(), *self.notes]
-        told = [Section(sentences=sentences)] if sentences else []
-        return [Section(sentences=[self.sentence()]), Section(table=self.display()), *told]
+        closing = [Section(sentences=sentences)] if sentences else []
+        return [Section(sentences=[self.sentence()]), Section(table=self.display()), *closing]
 
 
 def server_in_words(group: int, serves: int, n_groups: int) -> str:
@@ -354,22 +355,22 @@ def proved(checks: pd.DataFrame, n_groups: int, level: float) -> NDArray[np.bool
     (an intersection-union test). Only the number of groups needs a correction.
     """
     p = np.ones(n_groups)
-    asked = checks.groupby("group")["p_better"].max()
-    p[asked.index] = asked
+    largest_p = checks.groupby("group")["p_better"].max()
+    p[largest_p.index] = largest_p
     return holm(p) <= level
 
 
-def _owed_to_search(rows: ComparedRows, found: Differences) -> NDArray[np.float64]:
+def _owed_to_search(rows: ComparedRows, differences: Differences) -> NDArray[np.float64]:
     """Part of each gain that is owed to the search, which has seen these rows."""
-    return (1 - rows.honest_share) * np.maximum(np.nan_to_num(found.gain), 0.0)
+    return (1 - rows.honest_share) * np.maximum(np.nan_to_num(differences.gain), 0.0)
 
 
 def _spoken_for(
     checks: pd.DataFrame, loss: Loss, p_better: NDArray[np.float64], p_log_loss: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Whether the rows speak for the own classifier, or at least not against it, by "evidence"."""
-    everybody = (checks["part"] == ALL_ROWS).to_numpy()
-    main = everybody & (checks["loss"] == loss.name).to_numpy()
+    is_whole_group = (checks["part"] == ALL_ROWS).to_numpy()
+    main = is_whole_group & (checks["loss"] == loss.name).to_numpy()
     group, gain = checks["group"].to_numpy(), checks["gain"].to_numpy()
     # A gap in "gain" means that no row of the group counts for this loss: then nothing speaks for it. Sums of weights
     # are rounded, and rows that balance exactly must not win by that.
@@ -377,7 +378,7 @@ def _spoken_for(
         holds = gain >= -_ROUNDING
     by_log_loss = holds & (p_log_loss[group] <= _LOG_LOSS_LEVEL)
     wins = (p_better[group] <= EVIDENCE_LEVEL) | by_log_loss
-    return np.where(main, wins, np.where(everybody, holds, checks["p_worse"] > EVIDENCE_LEVEL))
+    return np.where(main, wins, np.where(is_whole_group, holds, checks["p_worse"] > EVIDENCE_LEVEL))
 
 
 def p_of_log_loss(rows: ComparedRows) -> NDArray[np.float64]:
@@ -463,8 +464,10 @@ def _certificates(
     # all that could have been chosen: one half for its own classifier, which is chosen most often, the rest for rivals.
     shares = np.where(serves == own, share / 2 if n_groups > 1 else share, share / 2 / max(n_groups - 1, 1))
     # The pooled classifier harms nobody compared with itself, which needs no limit.
-    harm, kept = np.zeros(n_groups), np.flatnonzero(serves < n_groups)
-    harm[kept] = np.minimum(against_pooled.take(kept).upper(shares[kept]) + optimism[kept], against_pooled.worst)
+    harm, served = np.zeros(n_groups), np.flatnonzero(serves < n_groups)
+    harm[served] = np.minimum(
+        against_pooled.take(served).upper(shares[served]) + optimism[served], against_pooled.worst
+    )
     return harm
 
 
@@ -476,18 +479,20 @@ def _reason(checks: pd.DataFrame, kind: GuardKind, served_by: int, n_groups: int
         if kind == "proof":
             return "it is shown not to be worse than the pooled classifier"
         lower = checks["gain"].iloc[0] > _ROUNDING
-        what = TITLES[checks["loss"].iloc[0]] if lower else "log-loss"
-        return f"the {what} is lower than with the pooled classifier"
+        quantity = TITLES[checks["loss"].iloc[0]] if lower else "log-loss"
+        return f"the {quantity} is lower than with the pooled classifier"
     if not len(checks):
         return "it has no calibration rows, so the pooled classifier serves it"
     failed = checks[~checks["passed"]]
     if not len(failed):  # Each test passed by itself, but not all groups together.
         return "its own classifier is not shown to be as good after correction for the number of groups"
     first = failed.iloc[0]
-    what = TITLES[first["loss"]] + (f" of {first['part']}" if first["part"] else "")
+    quantity = TITLES[first["loss"]] + (f" of {first['part']}" if first["part"] else "")
     if not first["rows"]:
-        return f"there are no calibration rows to measure the {what} on"
+        return f"there are no calibration rows to measure the {quantity} on"
     if kind == "proof":
-        return f"the {what} is not shown to be as low as with the pooled classifier"
+        return f"the {quantity} is not shown to be as low as with the pooled classifier"
     is_main = not first["part"] and first["loss"] == checks["loss"].iloc[0]
-    return f"the {what} is {'not shown to be below that of' if is_main else 'higher than with'} the pooled classifier"
+    return (
+        f"the {quantity} is {'not shown to be below that of' if is_main else 'higher than with'} the pooled classifier"
+    )

@@ -127,14 +127,14 @@ class Loss:
             Whether the true label is the positive class; None where there are not two classes.
         n_rows : int
         """
-        everybody = np.ones(n_rows, bool)
+        every_row = np.ones(n_rows, bool)
         if self.name == "error":
-            return everybody.astype(np.float64), everybody
+            return every_row.astype(np.float64), every_row
         if positive is None:
             raise InputError(f"The {self.title} needs two classes: with more, use the loss 'error'.")
         if self.name == "cost":
             assert self.costs is not None
-            return np.where(positive, self.costs.fn, self.costs.fp), everybody
+            return np.where(positive, self.costs.fn, self.costs.fp), every_row
         counted = positive if self.name == "fnr" else ~positive
         return counted.astype(np.float64), counted
 
@@ -150,16 +150,16 @@ def check_losses(names: str | Sequence[str], costs: "Mapping[str, float] | Costs
     >>> [loss.title for loss in check_losses(("error", "fnr"))]
     ['error rate', 'false negative rate']
     """
-    given = [names] if isinstance(names, str) else list(names) if np.iterable(names) else [None]
+    asked_names = [names] if isinstance(names, str) else list(names) if np.iterable(names) else [None]
     # Compared as text only: an array in the list would be compared cell by cell.
-    unknown = [name for name in given if not isinstance(name, str) or name not in LOSS_NAMES]
-    if unknown or not given:
-        known = listed([repr(name) for name in LOSS_NAMES])
-        raise InputError(f"Losses must be one or more of {known}, got {shown(names)}.")
-    if "cost" in given and costs is None:
+    unknown = [name for name in asked_names if not isinstance(name, str) or name not in LOSS_NAMES]
+    if unknown or not asked_names:
+        names_in_words = listed([repr(name) for name in LOSS_NAMES])
+        raise InputError(f"Losses must be one or more of {names_in_words}, got {shown(names)}.")
+    if "cost" in asked_names and costs is None:
         raise InputError("The loss 'cost' needs costs, such as costs={'fp': 1, 'fn': 5}.")
     checked = None if costs is None else Costs.check(costs)
-    return tuple(Loss(name, checked if name == "cost" else None) for name in dict.fromkeys(given))  # type: ignore[arg-type]
+    return tuple(Loss(name, checked if name == "cost" else None) for name in dict.fromkeys(asked_names))  # type: ignore[arg-type]
 
 
 def level_in_words(loss: str, value: float) -> str:

@@ -277,7 +277,7 @@ def theorems(model: Any, X: Any, y: ArrayLike, *, attribute: ArrayLike | None = 
             f"{len(values)} values for {len(np.unique(groups))} of {n_groups} groups."
         )
     shared = np.array([np.bincount(code[groups == k], minlength=n_groups) for k in range(n_groups)])
-    place = linear_sum_assignment(shared, maximize=True)[1]
+    partner = linear_sum_assignment(shared, maximize=True)[1]
     numbers = np.asarray(TableEncoder().fit(X).transform(X), np.float64)
-    discrepancies = [linear_discrepancy(numbers[groups == k], numbers[code == place[k]]) for k in range(n_groups)]
-    return Theorems(matrix.degree, epsilon, level, smallest, np.array(discrepancies), tuple(values[place]))
+    discrepancies = [linear_discrepancy(numbers[groups == k], numbers[code == partner[k]]) for k in range(n_groups)]
+    return Theorems(matrix.degree, epsilon, level, smallest, np.array(discrepancies), tuple(values[partner]))

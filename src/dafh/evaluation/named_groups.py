@@ -49,7 +49,7 @@ class NamedGroups:
 
     def take(self, chosen: NDArray[Any]) -> "NamedGroups":
         """The same of some of the rows."""
-        return NamedGroups([replace(one, codes=one.codes[chosen]) for one in self.attributes])
+        return NamedGroups([replace(attribute, codes=attribute.codes[chosen]) for attribute in self.attributes])
 
     def divisions(self, depth: int) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
         """Names of the groups that up to `depth` attributes define together, and the number of each row's group.
@@ -76,5 +76,5 @@ def _intersected(chosen: tuple[Attribute, ...]) -> tuple[list[str], NDArray[np.i
         occurs = np.bincount(cell, minlength=int(np.prod(shape))) > 0
         present, cell = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[cell]
     positions = np.unravel_index(present, shape)
-    parts = [[attribute.names[i] for i in places] for attribute, places in zip(chosen, positions, strict=True)]
-    return [" & ".join(name) for name in zip(*parts, strict=True)], cell
+    names = [[attribute.names[i] for i in values] for attribute, values in zip(chosen, positions, strict=True)]
+    return [" & ".join(combination) for combination in zip(*names, strict=True)], cell

@@ -48,14 +48,14 @@ def ask_groups(
     # Every classifier as the rival of all groups at once: rival by rival, group by group.
     against = [rows.harm(loss, own_right, right).by_group(rows.group, n_groups) for right in rows.right.T]
     figures = pd.concat([rows.losses_by_group(loss, own_right, right, rows.group, n_groups) for right in rows.right.T])
-    asked = rival * n_groups + group
-    table = figures.iloc[asked].assign(
+    lines = rival * n_groups + group
+    table = figures.iloc[lines].assign(
         group=[labels[g] for g in group],
         loss=loss.name,
         kind=np.where(rival == pooled, "rationality", "envy"),
         rival=[rivals[r] for r in rival],
     )
-    differences = Differences.joined(against, against[0].worst, against[0].largest).take(asked)
+    differences = Differences.joined(against, against[0].worst, against[0].largest).take(lines)
     is_same = (rows.own[group] == rival) & (table["n"].to_numpy() > 0)
     answered = _tested(table.reset_index(drop=True), differences, is_same, level, margin)
     p_small_loss = against[pooled].p_within(tolerated(loss.name, margin))
@@ -156,9 +156,9 @@ def compose(rows: ComparedRows, groups: NamedGroups, labels: Sequence[object]) -
 
 def divisions(rows: ComparedRows, labels: Sequence[object], named: NamedGroups | None) -> list[Division]:
     """All rows in one, then by group, then by each attribute."""
-    everybody: Division = ([ALL_ROWS], np.zeros(len(rows.group), np.int64))
+    all_rows: Division = ([ALL_ROWS], np.zeros(len(rows.group), np.int64))
     learned: Division = ([str(label) for label in labels], rows.group)
-    return [everybody, learned, *(() if named is None else named.divisions(depth=1))]
+    return [all_rows, learned, *(() if named is None else named.divisions(depth=1))]
 
 
 def decision_rates(rows: ComparedRows, divided: Sequence[Division]) -> pd.DataFrame | None:
@@ -187,13 +187,13 @@ def decision_rates(rows: ComparedRows, divided: Sequence[Division]) -> pd.DataFr
 
 def total_losses(rows: ComparedRows, losses: Sequence[Loss], level: float) -> pd.DataFrame:
     """One row per loss, over all rows: own_loss, pooled_loss, gain with its interval low to high, and p of no gain."""
-    everybody, own_right, pooled_right = np.zeros(len(rows.group), np.intp), rows.own_right, rows.right[:, -1]
+    one_group, own_right, pooled_right = np.zeros(len(rows.group), np.intp), rows.own_right, rows.right[:, -1]
     tables = []
     for loss in losses:
-        differences = rows.harm(loss, own_right, pooled_right).by_group(everybody, 1)
+        differences = rows.harm(loss, own_right, pooled_right).by_group(one_group, 1)
         low, high = differences.gain_limits(level / 2)
         tables.append(
-            rows.losses_by_group(loss, own_right, pooled_right, everybody, 1).assign(
+            rows.losses_by_group(loss, own_right, pooled_right, one_group, 1).assign(
                 loss=loss.name, gain=differences.gain, low=low, high=high, p_no_gain=differences.p_within(0.0)
             )
         )

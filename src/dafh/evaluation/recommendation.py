@@ -184,8 +184,8 @@ class Recommendation:
         losing, checks = _named_losses(figures)
         if kind.startswith("deploy"):
             discovered = _discovered_losses(figures, (*losing, *checks))
-            checks = tuple(sorted((*checks, *discovered), key=lambda one: one.gain))
-        groups = tuple(_advice(result, place, bool(yes)) for place, yes in enumerate(chosen))
+            checks = tuple(sorted((*checks, *discovered), key=lambda group_loss: group_loss.gain))
+        groups = tuple(_advice(result, number, bool(yes)) for number, yes in enumerate(chosen))
         words = _Words(kind, result, figures, groups, losing, checks)
         if kind == "deploy" and (checks or words.steep()):
             kind = "deploy_with_checks"
@@ -258,10 +258,16 @@ def _named_losses(result: "AuditResult") -> tuple[tuple[NamedLoss, ...], tuple[N
     is_shown = named["verdict"] == "violated"
     is_sign = _signs_of_loss(named["loss"], named["n"], named["low"], named["p"], result.margin)
     by_loss = pd.concat([named[is_shown].sort_values("p"), named[is_sign & ~is_shown].sort_values("gap")])
-    # Women who lose are named, and not also women of each region.
-    names = [name for name in by_loss["group"] if name in single]
+    # Women who lose are named, and not also women of each region; but women of a region who are shown to lose are not
+    # left out because all women show signs of it.
+    wider = by_loss[by_loss["group"].isin(single)]
     is_inside = [
-        group not in single and any(f" & {name} & " in f" & {group} & " for name in names) for group in by_loss["group"]
+        group not in single
+        and any(
+            f" & {name} & " in f" & {group} & "
+            for name in wider["group"][(wider["verdict"] == "violated") | (verdict != "violated")]
+        )
+        for group, verdict in zip(by_loss["group"], by_loss["verdict"], strict=True)
     ]
     distinct = by_loss[~np.array(is_inside, bool)].drop_duplicates("group")
     is_shown = distinct["verdict"] == "violated"
@@ -275,10 +281,8 @@ def _discovered_losses(result: "AuditResult", mentioned: Sequence[NamedLoss]) ->
         return ()
     # Rules were chosen among thousands, so that their p-values count after correction only.
     is_sign = _signs_of_loss(table["loss"], table["tested"], -table["high"], table["p_corrected"], result.margin)
-    table = table[is_sign & ~table["same_as"].isin([one.group for one in mentioned])]
-    # Written like intersections of named groups: lists of groups are joined by "and".
-    names = table["rule"].str.replace(" and ", " & ", regex=False)
-    table = table.assign(group=names, n=table["tested"], gap=-table["harm"], low=-table["high"], high=-table["low"])
+    table = table[is_sign & ~table["same_as"].isin([group_loss.group for group_loss in mentioned])]
+    table = table.assign(n=table["tested"], gap=-table["harm"], low=-table["high"], high=-table["low"])
     return _records(table.drop(columns="rows").drop_duplicates("group"))
 
 
@@ -296,12 +300,12 @@ def _records(table: pd.DataFrame) -> tuple[NamedLoss, ...]:
     return tuple(NamedLoss(**{str(name): plain(value) for name, value in row.items()}) for row in rows)
 
 
-def _advice(result: "AuditResult", place: int, chosen: bool) -> GroupAdvice:
+def _advice(result: "AuditResult", number: int, chosen: bool) -> GroupAdvice:
     """What to do about one group, and why."""
-    evidence = result.evidence.iloc[place]
+    evidence = result.evidence.iloc[number]
     rational = result.questions[result.questions["kind"] == "rationality"]
-    about = rational[rational["group"].astype(str) == evidence["group"]]
-    main, lost = about.iloc[0], about[about["verdict"] == "violated"]
+    questions = rational[rational["group"].astype(str) == evidence["group"]]
+    main, lost = questions.iloc[0], questions[questions["verdict"] == "violated"]
     action: Action = "deploy" if chosen else "keep" if evidence["changed"] else "pooled"
     if not evidence["changed"]:
         reason = "the pooled classifier already serves it"
@@ -334,22 +338,24 @@ class _Words:
         """Say what to do, without a full stop."""
         total = self.result.totals.iloc[0]
         if self.kind == "do_not_deploy":
-            names = [f"group {one.group}" for one in self.groups if one.harmed] + [one.group for one in self.losing]
+            names = [f"group {group.group}" for group in self.groups if group.harmed] + [
+                group.group for group in self.losing
+            ]
             return f"Do not deploy: {listed(_shortened(names))} {'are' if len(names) > 1 else 'is'} shown to lose"
         if self.kind == "keep" and not self.result.changed:
             return "Keep the pooled classifier: the model makes the same decisions"
         if self.kind == "keep":
             return f"Keep the pooled classifier: {'no gain is shown' if total['gain'] > 0 else 'nothing is gained'}"
-        names = [one.group for one in self.checks] + [f"{_ERRORS[name]}{where}" for where, name, _ in self.steep()]
+        names = [group.group for group in self.checks] + [f"{_ERRORS[name]}{where}" for where, name, _ in self.steep()]
         check = f"check: {listed(_shortened(names))}" if names else ""
         if self.kind == "deploy":
             return f"Deploy, but {check}" if names else "Deploy"
-        deployed, kept = self._of("deploy"), self._of("keep")
-        few = len(deployed) <= _MOST_NAMES
-        n_groups = len(deployed) + len(kept)
-        whom = f"{groups_in_words(deployed)} only" if few else f"{len(deployed)} of {n_groups} groups"
-        others = "the others" if len(kept) > _MOST_NAMES else groups_in_words(kept)
-        return f"Deploy for {whom}, and keep the pooled classifier for {others}{f'; {check}' if names else ''}"
+        deployed, keeping = self._of("deploy"), self._of("keep")
+        is_short = len(deployed) <= _MOST_NAMES
+        n_groups = len(deployed) + len(keeping)
+        whom = f"{groups_in_words(deployed)} only" if is_short else f"{len(deployed)} of {n_groups} groups"
+        keeping_words = "the others" if len(keeping) > _MOST_NAMES else groups_in_words(keeping)
+        return f"Deploy for {whom}, and keep the pooled classifier for {keeping_words}{f'; {check}' if names else ''}"
 
     def sentences(self) -> tuple[str, ...]:
         """Gain and decisions: the figures in words."""
@@ -363,8 +369,8 @@ class _Words:
             return (f"Nobody gains or loses by it.{self._levels()}",)
         untested = "No sensitive attribute was given, so named groups, such as women, were not tested."
         untested = untested if self.result.named is None else ""
-        told = (self._who_loses(), self._checks(), self._rising(), self._kept(), untested, self._next())
-        return tuple(sentence for sentence in told if sentence)
+        sentences = (self._who_loses(), self._checks(), self._rising(), self._kept(), untested, self._next())
+        return tuple(sentence for sentence in sentences if sentence)
 
     def _of(self, action: Action) -> list[str]:
         return [advice.group for advice in self.groups if advice.action == action]
@@ -376,16 +382,16 @@ class _Words:
         total = self.figures.totals.iloc[0]
         if np.isnan(total["gain"]):
             return ""
-        before, now = (level_in_words(total["loss"], total[side]) for side in ("pooled_loss", "own_loss"))
+        pooled_level, own_level = (level_in_words(total["loss"], total[side]) for side in ("pooled_loss", "own_loss"))
         title = TITLES[total["loss"]] + (" of 100 rows" if total["loss"] == "cost" else "")
-        change = f"the {title} {'falls' if total['gain'] > 0 else 'rises'} from {before} to {now}"
-        change = change if total["gain"] else f"the {title} stays at {now}"
-        alone = f" with {self._these()} alone" if self.kind == "deploy_some" else ""
+        change = f"the {title} {'falls' if total['gain'] > 0 else 'rises'} from {pooled_level} to {own_level}"
+        change = change if total["gain"] else f"the {title} stays at {own_level}"
+        whom = f" with {self._these()} alone" if self.kind == "deploy_some" else ""
         gain = f"gain {points(total['gain'])} {Loss(total['loss']).unit}"
         interval = f"{_percentage(self.result.level)} interval {points(total['low'])} to {points(total['high'])}"
         chance = "" if total["low"] > 0 or total["gain"] <= 0 else " That may be chance."
         n_rows = int(self.result.matrix.sizes.sum())
-        return f"On {n_rows:,} test rows{alone}, {change}: {gain} ({interval}).{chance}"
+        return f"On {n_rows:,} test rows{whom}, {change}: {gain} ({interval}).{chance}"
 
     def _decisions(self) -> str:
         if self.figures.rates is None or self.kind == "keep":
@@ -407,39 +413,44 @@ class _Words:
         rates, untested = self.figures.rates, [name for name in _KINDS_OF_ERROR if name not in self.result.losses]
         if rates is None or "cost" in self.result.losses or not self.kind.startswith("deploy"):
             return []
-        deployed = [1 + place for place, advice in enumerate(self.groups) if advice.action == "deploy"]
+        deployed = [1 + line for line, advice in enumerate(self.groups) if advice.action == "deploy"]
         rises = []
-        for place in [0, *(deployed if len(self.groups) > 1 else [])]:
-            row, where = rates.iloc[place], f" in group {rates['group'].iloc[place]}" if place else ""
+        for line in [0, *(deployed if len(self.groups) > 1 else [])]:
+            row, where = rates.iloc[line], f" in group {rates['group'].iloc[line]}" if line else ""
             rises += [(where, name, float(row[name] - row[f"{name}_pooled"])) for name in untested]
         return [rise for rise in rises if rise[2] > STEEP_RISE]
 
     def _rising(self) -> str:
-        told = [f"the {TITLES[name]}{where} rises by {100 * rise:.1f} points" for where, name, rise in self.steep()]
-        return _sentence(f"{'; '.join(_shortened(told))}. If such errors cost more, audit with costs.") if told else ""
+        rises = [f"the {TITLES[name]}{where} rises by {100 * rise:.1f} points" for where, name, rise in self.steep()]
+        return (
+            _sentence(f"{'; '.join(_shortened(rises))}. If such errors cost more, audit with costs.") if rises else ""
+        )
 
     def _who_loses(self) -> str:
         if self.kind != "do_not_deploy":
             return ""
-        told = [f"group {one.group}: {one.reason}" for one in self.groups if one.harmed]
-        told += [f"{one.group} loses {one.amount(self.result.level)}" for one in self.losing]
-        return f"Who loses: {'; '.join(_shortened(told))}."
+        losses = [f"group {group.group}: {group.reason}" for group in self.groups if group.harmed]
+        losses += [f"{group.group} loses {group.amount(self.result.level)}" for group in self.losing]
+        return f"Who loses: {'; '.join(_shortened(losses))}."
 
     def _checks(self) -> str:
         if not self.kind.startswith("deploy") or not self.checks:
             return ""
-        told = [f"{one.group} ({one.rows:,} rows) seems to lose {one.amount(self.result.level)}" for one in self.checks]
-        return f"Check with more rows before you deploy: {'; '.join(_shortened(told))}."
+        losses = [
+            f"{group.group} ({group.rows:,} rows) seems to lose {group.amount(self.result.level)}"
+            for group in self.checks
+        ]
+        return f"Check with more rows before you deploy: {'; '.join(_shortened(losses))}."
 
     def _kept(self) -> str:
         if self.kind != "deploy_some":
             return ""
-        kept: dict[str, list[str]] = {}
-        for one in self.groups:
-            if one.action == "keep":
-                kept.setdefault(one.reason, []).append(one.group)
-        told = [f"{reason} ({groups_in_words(_shortened(names))})" for reason, names in kept.items()]
-        return f"Why not for all: {'; '.join(_shortened(told))}."
+        groups_by_reason: dict[str, list[str]] = {}
+        for group in self.groups:
+            if group.action == "keep":
+                groups_by_reason.setdefault(group.reason, []).append(group.group)
+        reasons = [f"{reason} ({groups_in_words(_shortened(names))})" for reason, names in groups_by_reason.items()]
+        return f"Why not for all: {'; '.join(_shortened(reasons))}."
 
     def _levels(self) -> str:
         """Say how unequally the pooled classifier serves groups: that it stays is no all-clear."""
@@ -481,8 +492,8 @@ def groups_in_words(names: Sequence[str]) -> str:
 
 def _shortened(names: Sequence[str]) -> list[str]:
     """The first names of a list, and the number of the others."""
-    rest = len(names) - _MOST_NAMES
-    return [*names[:_MOST_NAMES], *([f"{rest} more"] if rest > 0 else [])]
+    n_more = len(names) - _MOST_NAMES
+    return [*names[:_MOST_NAMES], *([f"{n_more} more"] if n_more > 0 else [])]
 
 
 def _any_loss(result: "AuditResult") -> str:

@@ -149,9 +149,9 @@ def algorithm_1(
         for first in range(0, len(x), size):  # for i = 1, …, n
             i = order[first : first + size]
             ascent = gradient_theta(theta, h, x[i], y[i], lam, mean=mean)
-            theta = Theta(*(part + alpha[0] * step for part, step in zip(theta, ascent, strict=True)))
+            theta = Theta(*(array + alpha[0] * step for array, step in zip(theta, ascent, strict=True)))
             # for k = 1, …, K: against the new θ, and with the momentum of the table of settings.
             ascent_h = gradient_h(theta, h, x[i], y[i], mean=mean)
             velocity = H(*(momentum * v + step for v, step in zip(velocity, ascent_h, strict=True)))
-            h = H(*(part + alpha[1] * v for part, v in zip(h, velocity, strict=True)))
+            h = H(*(array + alpha[1] * v for array, v in zip(h, velocity, strict=True)))
             yield theta, h

@@ -47,15 +47,15 @@ class PointCorrections:
         """Number of groups."""
         return len(self.intercept)
 
-    def of_group(self, seen: EncodedRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+    def of_group(self, rows: EncodedRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
         """What the classifier of a group adds to pooled logits (n, m)."""
-        codes = with_logit_codes(seen.codes, self.logits, pooled)
+        codes = with_logit_codes(rows.codes, self.logits, pooled)
         return sum_points(codes, [table[group] for table in self.points], self.intercept[group])
 
     def chosen(self, serves: NDArray[np.intp]) -> "PointCorrections":
         """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
-        points = tuple(_with_nothing(table)[serves] for table in self.points)
-        return replace(self, points=points, intercept=_with_nothing(self.intercept)[serves])
+        points = tuple(_with_zeros(table)[serves] for table in self.points)
+        return replace(self, points=points, intercept=_with_zeros(self.intercept)[serves])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,19 +74,19 @@ class LinearCorrections:
         """Number of groups."""
         return len(self.intercept)
 
-    def of_group(self, seen: EncodedRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+    def of_group(self, rows: EncodedRows, pooled: NDArray[np.float64], group: int) -> NDArray[np.float64]:
         """What the classifier of a group adds to pooled logits (n, m)."""
         added = np.zeros_like(pooled) + self.intercept[group]
         if self.weight[group].any():  # Not for groups that the pooled classifier serves.
-            added += seen.numbers @ self.weight[group]
+            added += rows.numbers @ self.weight[group]
         if self.of_logits.shape[1]:
             added += pooled @ self.of_logits[group]
         return added
 
     def chosen(self, serves: NDArray[np.intp]) -> "LinearCorrections":
         """Corrections by which classifier ``serves[k]`` serves group k; K is none at all."""
-        parts = {name: _with_nothing(getattr(self, name))[serves] for name in ("weight", "of_logits", "intercept")}
-        return replace(self, **parts)
+        arrays = {name: _with_zeros(getattr(self, name))[serves] for name in ("weight", "of_logits", "intercept")}
+        return replace(self, **arrays)
 
 
 Corrections = PointCorrections | LinearCorrections
@@ -102,8 +102,9 @@ def with_logit_codes(
     return np.asfortranarray(np.column_stack([codes, *binned]))
 
 
-def _with_nothing(part: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate([part, np.zeros_like(part[:1])])
+def _with_zeros(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Corrections of each group, followed by those of the pooled classifier, which are zeros."""
+    return np.concatenate([array, np.zeros_like(array[:1])])
 
 
 class CorrectionDesign:
@@ -113,29 +114,31 @@ class CorrectionDesign:
     ----------
     kind : {"points", "columns", "logits"}
         Of the pooled classifier: a scorecard, linear, or any other.
-    seen : EncodedRows
+    rows : EncodedRows
     weight : array of shape (n,)
     base : array of shape (n, m)
         Pooled logits.
     """
 
-    def __init__(self, kind: Kind, seen: EncodedRows, weight: NDArray[np.float64], base: NDArray[np.float64]) -> None:
+    def __init__(self, kind: Kind, rows: EncodedRows, weight: NDArray[np.float64], base: NDArray[np.float64]) -> None:
         self.kind = kind
         self.center, self.scale = np.zeros(0), np.ones(0)
         self.logits: tuple[Column, ...] = ()
         self.design: Design = DenseDesign(base)
         if kind == "columns":
-            if seen.numbers.shape[1] <= _MOST_COEFFICIENTS:
-                self.center, self.scale = _standardization(seen.numbers, weight)
-                self.design = DenseDesign((seen.numbers - self.center) / self.scale)
+            if rows.numbers.shape[1] <= _MOST_COEFFICIENTS:
+                self.center, self.scale = _standardization(rows.numbers, weight)
+                self.design = DenseDesign((rows.numbers - self.center) / self.scale)
             return
-        assert seen.encoding.binning is not None
-        binning: Binning = seen.encoding.binning
+        assert rows.encoding.binning is not None
+        binning: Binning = rows.encoding.binning
         logits: tuple[Column, ...] = ()
         if kind == "logits":
             logits = tuple(Column.learn(pd.Series(values, name="logit"), most=_LOGIT_BINS) for values in base.T)
             binning = Binning((*binning.columns, *logits))
-        codes = with_logit_codes(seen.codes, logits, base)
+        codes = with_logit_codes(rows.codes, logits, base)
+        # The richest design that is small enough: steps only where bins of the logits may bend them, then lines alone,
+        # and at last the logits themselves, shifted and stretched.
         for smooth in (True, False) if kind == "logits" else (False,):
             tables = make_basis(binning, codes, weight, smooth=smooth).tables
             if sum(table.shape[1] for table in tables) <= _MOST_COEFFICIENTS:
@@ -156,10 +159,11 @@ class CorrectionDesign:
         """Corrections as they are served, from coefficients (K, p, m)."""
         intercept = coefficients[:, 0]
         if isinstance(self.design, BinnedDesign):
-            parts = [self.design.points(correction) for correction in coefficients]
-            points = tuple(np.stack(tables) for tables in zip(*parts, strict=True))
+            arrays = [self.design.points(correction) for correction in coefficients]
+            points = tuple(np.stack(tables) for tables in zip(*arrays, strict=True))
             return PointCorrections(points, intercept, self.logits)
         n_columns = len(self.center)
+        # Back to the units of the columns; columns that are constant have scale ∞, and weight 0.
         weight = coefficients[:, 1 : 1 + n_columns] / self.scale[:, None]
         shift = np.einsum("p,kpm->km", self.center, weight)
         return LinearCorrections(weight, coefficients[:, 1 + n_columns :], intercept - shift)

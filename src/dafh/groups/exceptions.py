@@ -150,6 +150,7 @@ class _Growth:
         self.depth, n_rows = depth, len(rows.label)
         self.step = max(n_rows / _MOST_SEARCHED, 1.0)
         """Rows that each row of the search stands for."""
+        # Evenly spread, and not the first ones: files are often sorted.
         searched = np.arange(0, n_rows, self.step).astype(np.intp)
         self.fold = rows.fold[searched]
         self.directions = _Directions.of(rows, searched, self.step)
@@ -222,6 +223,8 @@ class _Directions:
             spread = (dense * curvature.sum(axis=1)[:, None]).T @ dense
             dense = dense @ np.linalg.eigh(spread)[1][:, ::-1][:, :n_directions]
         columns = np.column_stack([np.ones(len(dense), np.float32), dense]).astype(np.float32)
+        # Gradient and curvature of the log-likelihood by the logit, at the pooled logits. In single precision: a search
+        # reads all of them for every node, and ranking needs no more digits.
         pull = weight * residual(base, rows.label[trains])
         return cls(columns, pull.astype(np.float32), curvature.astype(np.float32), rows.regression.take(trains), step)
 
@@ -260,7 +263,7 @@ class _Directions:
         observed.score = score
         observed.best(1)
         by_direction = highest.reshape(n_outputs, n_directions).sum(axis=0)
-        by_direction[0] = np.inf
+        by_direction[0] = np.inf  # A wrong level is what most regions have.
         directions = np.sort(np.argsort(-by_direction, kind="stable")[: 1 + _SEARCH_DIRECTIONS])
         return (np.arange(2 * n_outputs)[:, None] * n_directions + directions).ravel()
 
@@ -312,16 +315,7 @@ class _QuadraticSums(NamedTuple):
 
 
 def fit_exceptions(rows: ExceptionRows, n_groups: int | None, depth: int = DEPTH) -> FittedExceptions:
-    """Choose and fit a list of exceptions.
-
-    Parameters
-    ----------
-    rows : ExceptionRows
-    n_groups : int or None
-        None: chosen, 1 to 9.
-    depth : int
-        Most conditions of an exception.
-    """
+    """Choose and fit a list of exceptions of at most `depth` conditions; without `n_groups`, 1 to 9 are chosen."""
     most, is_open = (MOST_GROUPS - 1, True) if n_groups is None else (n_groups - 1, False)
     growth = _Growth(rows, depth)
     exceptions = growth.grow(None, most, may_stop=is_open)
@@ -358,6 +352,7 @@ class ListFit:
         self.exceptions, self.n_coefficients = tuple(exceptions), rows.design.n_coefficients
         self._group = first_match([region.rows(rows.codes[training]) for region in exceptions], len(training))
         self._rows = rows.regression.take(training)
+        # Curvatures of every group at once, at the pooled logits: corrections are small, and steps converge with them.
         self._curvatures = self._rows.curvatures(self._rows.offset, self._group, len(exceptions) + 1)
         # Everybody else after k exceptions is in group k or later.
         self._rest_curvatures = np.cumsum(self._curvatures[::-1], axis=0)[::-1]
@@ -425,6 +420,7 @@ class _Choice:
         lengths = range(self.most + 1) if n_groups is None else [min(n_groups - 1, self.most)]
         if not self.rows.n_folds or (lengths[-1] == 0 and not self.rows.may_correct_all):
             return None if lengths[-1] == 0 else Settings(lengths[-1], _SEARCH_STRENGTH, False)
+        # All lengths with all strengths would be fitted in vain: the best strength hardly depends on the length.
         first = self._best_strength(Settings(lengths[-1], _SEARCH_STRENGTH, True))
         shortest = self._shortest(
             [
@@ -501,6 +497,7 @@ def paired_mean(
     if not len(difference):
         return 0.0, 0.0
     mean = float(np.average(difference, weights=weight))
+    # Error of a weighted mean: √Σ w²d² / Σ w, with the sums of each person in place of rows (a sandwich estimate).
     deviation = weight * (difference - mean)
     if person is not None:
         deviation = np.bincount(person, deviation).astype(np.float64)

@@ -35,20 +35,9 @@ def compare_rows(
 ) -> ComparedRows:
     """Compare own classifiers with the pooled one on rows that none of them has seen.
 
-    Parameters
-    ----------
-    rows : LabelledRows
-        All rows of a fit, n.
-    judging : array of positions
-        Those that judge; the others may hold anything in what follows.
-    group : array of shape (n,)
-    own_logits : array of shape (n, K, m)
-        Of every own classifier, by a model that was trained without the row.
-    base : array of shape (n, m)
-        Out-of-fold pooled logits.
-    pooled_label : array of shape (n,)
-    cutoff : float
-        Probability above which own classifiers predict the second of two classes.
+    `judging` are the positions of the rows that judge, of all n rows of a fit. They have a group (n,), logits of every
+    own classifier (n, K, m) and of the pooled one (n, m) by models that were trained without the row, and the label
+    (n,) that the pooled classifier predicts. Own classifiers predict the second of two classes above the cut-off.
     """
     n_groups = own_logits.shape[1]
     if not len(judging):

@@ -44,8 +44,6 @@ _CHUNK_NUMBERS = 2**19
 LABEL_LIKE = 0.5
 # Penalty for label-like groups, in units of the Brier score: worth about two percentage points of accuracy.
 _PENALTY_FOR_LABEL_LIKE = 0.02
-# Training rows that curves are drawn from.
-_ROWS_TO_SHOW = 4096
 # Rows, counted in every pass, from which a network learns the groups of a start.
 _ROWS_TO_COPY = 100_000
 # Replicas and steps by which random starts are compared with one from exceptions: these have found groups of more than
@@ -115,13 +113,10 @@ class Start:
 
 
 def draw_network(rng: np.random.Generator, sizes: tuple[int, ...], output_scale: float) -> Network:
-    """Draw a network with layers of the given sizes.
-
-    Hidden layers use He's scale, which keeps the variance of rectified units from layer to layer. The outputs of a
-    linear map of standardised columns have the standard deviation `output_scale`.
-    """
+    """Draw a network with layers of the given sizes, and outputs of a standard deviation of about `output_scale`."""
     layers = []
     for number, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
+        # Hidden layers have He's scale, which keeps the variance of rectified units from layer to layer.
         scale = output_scale if number == len(sizes) - 2 else np.sqrt(2.0)
         weight = rng.standard_normal((n_in, n_out)) * (scale / np.sqrt(n_in))
         layers.append((weight.astype(np.float32), np.zeros((1, n_out), np.float32)))
@@ -152,12 +147,10 @@ def copied_groups(x: NDArray[Any], group: NDArray[np.intp], n_groups: int, hidde
         warnings.simplefilter("ignore", ConvergenceWarning)  # A start need not be exact.
         passes = int(np.clip(_ROWS_TO_COPY / len(x), 5, 100))
         copy = MLPClassifier(hidden, learning_rate_init=0.01, max_iter=passes, random_state=0).fit(x, group)
-    layers = [
-        (w.astype(np.float32), b[None].astype(np.float32)) for w, b in zip(copy.coefs_, copy.intercepts_, strict=True)
-    ]
+    *hidden_layers, last = ((weight, bias[None]) for weight, bias in zip(copy.coefs_, copy.intercepts_, strict=True))
     if n_groups == 2:  # scikit-learn has one output then, the logit of the second group.
-        layers[-1] = tuple(array * np.array([-0.5, 0.5], np.float32) for array in layers[-1])
-    return tuple(layers)
+        last = tuple(array * [-0.5, 0.5] for array in last)
+    return jax.tree.map(np.float32, (*hidden_layers, last))
 
 
 def _first_parameters(
@@ -220,8 +213,8 @@ def train(
 def _train_chunk(state: Any, settings: Settings, chunk: Batch, n_steps: int, pace: Array, plan: Plan) -> Any:
     """Train every replica on the first `n_steps` batches of a chunk.
 
-    The state consists of the parameters, the moments of the optimiser, and the running average of the parameters.
-    `pace` holds the number of steps taken before this chunk, and the number of steps that the average covers.
+    The state is parameters, moments of the optimiser, and the running average of the parameters; `pace` is the number
+    of steps taken before this chunk, and that of the steps which the average covers.
     """
     step = jax.vmap(partial(_step, plan=plan), in_axes=(0, 0, 0, None))
 
@@ -296,26 +289,18 @@ def _chunks(batch: Batch, order: NDArray[np.intp], batch_size: int) -> Iterator[
 def population_figures(
     params: Parameters, batch: Batch, pooled_right: NDArray[np.bool_], selection: NDArray[np.intp], n_folds: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Figures of every replica, (blocks, replicas): on rows it trains on, and on selection rows that it holds out."""
+    """Figures of every replica, (blocks, replicas), on the selection rows it holds out; on all, if it holds none."""
     figures, replicas = [], np.arange(len(params.group[0][0])).reshape(n_folds + 1, -1)
     for block, members in enumerate(replicas):
-        held_out = (batch.fold == block) & (block < n_folds)
-        training = np.flatnonzero(~held_out)
-        # Figures on training rows are for curves only, and a sample is enough for them.
-        measured = {"train": training[:: max(len(training) // _ROWS_TO_SHOW, 1)], "selection": selection}
-        if block < n_folds:
-            measured["selection"] = selection[held_out[selection]]
-        rows = {
-            name: (Batch(*(f[members] for f in batch)), pooled_right[members]) for name, members in measured.items()
-        }
+        rows = selection[batch.fold[selection] == block] if block < n_folds else selection
+        held_out = Batch(*(field[rows] for field in batch))
         for member in members:
             replica = jax.tree.map(lambda leaf, member=member: leaf[member], params)
             with np.errstate(all="ignore"):  # A replica that diverges has no figures.
-                by_rows = {f"{name}_": _figures(replica, *of_rows) for name, of_rows in rows.items()}
-            figures.append(
-                {prefix + name: value for prefix, values in by_rows.items() for name, value in values.items()}
-            )
-    return {name: np.array([each[name] for each in figures]).reshape(replicas.shape) for name in figures[0]}
+                figures.append(_figures(replica, held_out, pooled_right[rows]))
+    return {
+        f"selection_{name}": np.array([each[name] for each in figures]).reshape(replicas.shape) for name in figures[0]
+    }
 
 
 def _figures(replica: Parameters, batch: Batch, pooled_right: NDArray[np.bool_]) -> dict[str, float]:
@@ -382,15 +367,13 @@ class Selection:
         return self._smallest(self.criterion(curves))
 
     def choose_by_block(self, curves: Curves) -> list[Choice]:
-        """Return the checkpoint of each block; the last is that of the model.
-
-        Where the rows of a fold judge as well as choose, the model that holds the fold out is the one that the other
-        folds choose: no row then judges what it has chosen. The block that was trained on all rows has no say, because
-        it has seen the labels of the fold.
-        """
+        """Return the checkpoint of each block; the last is that of the model."""
         final = self.choose(curves)
         if not self.all_choose:
             return [final] * (self.n_folds + 1)
+        # Where the rows of a fold judge as well as choose, the model that holds the fold out is the one that the other
+        # folds choose: no row then judges what it has chosen. The block that was trained on all rows has no say,
+        # because it has seen the labels of the fold.
         folds = self._values(curves)[:, : self.n_folds]
         without_fold = [np.delete(folds, fold, axis=1).mean(axis=1) for fold in range(self.n_folds)]
         return [*map(self._smallest, without_fold), final]
@@ -460,9 +443,8 @@ def fit_population(
     `base` are out-of-fold logits of the pooled classifier, (n, m), which own classifiers correct; without a `start`,
     groups start at random. The first of the `seeds` is for that, the second for the order of the rows.
 
-    The objective has local optima, and training hardly leaves the one that a list of exceptions leads to. So a few
-    random starts are trained for a while without one fold. Where the rows of that fold clearly prefer them, the list
-    was a poor start, and a population of random starts takes its place.
+    The objective has local optima, and training hardly leaves the one that a list of exceptions leads to. A few random
+    starts are therefore trained for a while without one fold; a population of them takes over if its rows prefer them.
     """
     warm, n_folds = recipe.start != "cold", held_out.n_folds
     columns = Standardization.of(rows.numbers, rows.weight)
@@ -504,10 +486,8 @@ def fit_population(
                 break
     # One replica that survives is enough; the others count as infinitely bad.
     if not np.isfinite(rule.criterion(curves)).any():
-        raise InputError(
-            "Training diverged in every replica: bring the columns of X to ordinary scales, or lower the "
-            "learning rates."
-        )
+        advice = "bring the columns of X to ordinary scales, or lower the learning rates."
+        raise InputError(f"Training diverged in every replica: {advice}")
     choices = rule.choose_by_block(curves)
 
     def served(block: int) -> NetworkModel:
@@ -516,11 +496,10 @@ def fit_population(
         return NetworkModel.from_parameters(group, classifiers, columns, contains_pooled=warm)
 
     final = choices[-1]
-    history = pd.DataFrame({name: curve[:, final.replica] for name, curve in rule.judged(curves).items()})
-    history.index = pd.RangeIndex(1, len(history) + 1, name="epoch")
-    population = FittedPopulation(
-        served(n_folds), tuple(served(block) for block in range(n_folds)), history, final.epoch + 1
-    )
+    judged = {name: curve[:, final.replica] for name, curve in rule.judged(curves).items()}
+    history = pd.DataFrame(judged, index=pd.RangeIndex(1, len(figures) + 1, name="epoch"))
+    folds = tuple(served(block) for block in range(n_folds))
+    population = FittedPopulation(served(n_folds), folds, history, final.epoch + 1)
     is_fixed = recipe.start != "exceptions" or recipe.max_epochs != "auto" or recipe.select == "last"
     if start is None or is_fixed or n_folds < 2:
         return population

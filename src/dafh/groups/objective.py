@@ -125,17 +125,7 @@ IMBALANCES: Mapping[str, Imbalance] = {"kl": divergence, "printed": lambda share
 
 
 def objective(group_logits: Array, logits: Array, batch: Batch, settings: Settings, form: Form) -> Array:
-    """Return the value to maximise, but for the shrinkage, from the outputs of the networks.
-
-    Parameters
-    ----------
-    group_logits : array of shape (rows, K)
-    logits : array of shape (rows, K, m)
-    batch : Batch
-        Rows of one update.
-    settings : Settings
-        Of one replica.
-    """
+    """Return the value to maximise, but for the shrinkage, from outputs (rows, K) and (rows, K, m) of one replica."""
     n_groups, weight = group_logits.shape[-1], batch.weight[:, None]
     total = jnp.maximum(weight.sum(), _SMALLEST_WEIGHT)
     assignment = jax.nn.softmax(group_logits)

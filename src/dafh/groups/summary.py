@@ -60,14 +60,14 @@ class ExceptionSummary:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per group in the order of the list: rule, share of rows, gain with interval, and who serves it."""
-        nothing = np.full(self.n_groups, np.nan)
+        unknown = np.full(self.n_groups, np.nan)
         return pd.DataFrame(
             {
                 "rule": self.rules,
                 "rows": self.share,
-                "gain": nothing if self.gain is None else self.gain,
-                "low": nothing if self.low is None else self.low,
-                "high": nothing if self.high is None else self.high,
+                "gain": unknown if self.gain is None else self.gain,
+                "low": unknown if self.low is None else self.low,
+                "high": unknown if self.high is None else self.high,
                 "served_by": self.serves,
             },
             index=pd.RangeIndex(self.n_groups, name="group"),
@@ -97,9 +97,9 @@ class ExceptionSummary:
         if not n_own:
             # Not "none gains": under "proof" a group may gain much and still lack the rows to show it.
             return f"{exceptions} found, but the guard let no group keep its own classifier: the pooled one serves all."
-        kept = f"{n_own} of {self.n_groups} groups {'has its' if n_own == 1 else 'have their'} own classifier"
+        served = f"{n_own} of {self.n_groups} groups {'has its' if n_own == 1 else 'have their'} own classifier"
         order = ", asked in this order; the first that holds decides. " if several else ", and everybody else: "
-        return f"{exceptions}{order}{kept}."
+        return f"{exceptions}{order}{served}."
 
     def _display(self) -> pd.DataFrame:
         unit = "points" if self.loss != "cost" else "per 100 rows"

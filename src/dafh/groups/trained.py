@@ -22,12 +22,12 @@ from dafh.rows import EncodedRows
 _BLOCK_ROWS = 2048
 
 
-def assign_first(regions: Sequence[Region], seen: EncodedRows) -> NDArray[np.intp]:
+def assign_first(regions: Sequence[Region], rows: EncodedRows) -> NDArray[np.intp]:
     """Number of the first region that each row lies in; their number for everybody else."""
     if not regions:
-        return np.zeros(len(seen), np.intp)
-    table = named_table(seen.features)
-    return first_match([region.holds(table) for region in regions], len(seen))
+        return np.zeros(len(rows), np.intp)
+    table = named_table(rows.features)
+    return first_match([region.holds(table) for region in regions], len(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,28 +45,29 @@ class ExceptionModel:
         """Number of groups."""
         return self.corrections.n_groups
 
-    def assign(self, seen: EncodedRows) -> NDArray[np.intp]:
+    def assign(self, rows: EncodedRows) -> NDArray[np.intp]:
         """Group of each row: the first region it lies in."""
-        return assign_first(self.regions, seen)
+        return assign_first(self.regions, rows)
 
-    def group_proba(self, seen: EncodedRows) -> NDArray[np.float64]:
+    def group_proba(self, rows: EncodedRows) -> NDArray[np.float64]:
         """1 for the group of each row, 0 for all others: regions leave no doubt."""
-        return np.eye(self.n_groups)[self.assign(seen)]
+        return np.eye(self.n_groups)[self.assign(rows)]
 
-    def every(self, seen: EncodedRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def every(self, rows: EncodedRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
         assert pooled is not None
-        return np.stack([pooled + self.corrections.of_group(seen, pooled, k) for k in range(self.n_groups)], axis=1)
+        return np.stack([pooled + self.corrections.of_group(rows, pooled, k) for k in range(self.n_groups)], axis=1)
 
     def route(
-        self, seen: EncodedRows, pooled: NDArray[np.float64] | None
+        self, rows: EncodedRows, pooled: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
         assert pooled is not None
-        group, logits = self.assign(seen), pooled.copy()
+        # Each correction for the rows of its group only: K times less work than `every`.
+        group, logits = self.assign(rows), pooled.copy()
         for k in np.unique(group):
-            rows = np.flatnonzero(group == k)
-            logits[rows] += self.corrections.of_group(seen.take(rows), pooled[rows], int(k))
+            members = np.flatnonzero(group == k)
+            logits[members] += self.corrections.of_group(rows.take(members), pooled[members], int(k))
         return group, logits
 
     def serving(self, serves: NDArray[np.intp]) -> "ExceptionModel":
@@ -102,6 +103,7 @@ class NetworkModel:
         """Rewrite networks that were trained on standardised columns for the columns as they are served."""
 
         def unscaled(network: Network) -> tuple[tuple[NDArray[Any], NDArray[Any]], ...]:
+            # ((x − center) / scale) W + b = x (W / scale) + b − center (W / scale).
             layers = [(np.asarray(weight, np.float64), np.asarray(bias, np.float64)) for weight, bias in network]
             weight = layers[0][0] / columns.scale[:, None]
             return (weight, layers[0][1] - columns.center[None] @ weight), *layers[1:]
@@ -121,31 +123,32 @@ class NetworkModel:
         """Output of all classifiers, (n, K, m)."""
         return np.concatenate([np.swapaxes(apply_network(self.classifiers, block), 0, 1) for block in _blocks(X)])
 
-    def assign(self, seen: EncodedRows) -> NDArray[np.intp]:
+    def assign(self, rows: EncodedRows) -> NDArray[np.intp]:
         """Group of each row."""
-        return self.group_proba(seen).argmax(axis=1)
+        return self.group_proba(rows).argmax(axis=1)
 
-    def group_proba(self, seen: EncodedRows) -> NDArray[np.float64]:
+    def group_proba(self, rows: EncodedRows) -> NDArray[np.float64]:
         """Soft assignment of each row, (n, K)."""
-        return softmax(np.concatenate([self.group_logits(block.numbers) for block in seen.blocks()]), axis=1)
+        return softmax(np.concatenate([self.group_logits(block.numbers) for block in rows.blocks()]), axis=1)
 
-    def every(self, seen: EncodedRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def every(self, rows: EncodedRows, pooled: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Logits of every own classifier, (n, K, m)."""
-        logits = np.concatenate([self.logits(block.numbers) for block in seen.blocks()])
+        logits = np.concatenate([self.logits(block.numbers) for block in rows.blocks()])
         return logits if pooled is None or not self.contains_pooled else logits + pooled[:, None]
 
     def route(
-        self, seen: EncodedRows, pooled: NDArray[np.float64] | None
+        self, rows: EncodedRows, pooled: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Group of each row, and the logits of the classifier that serves it, (n, m)."""
-        group = self.assign(seen)
-        return group, self.every(seen, pooled)[np.arange(len(group)), group]
+        group = self.assign(rows)
+        return group, self.every(rows, pooled)[np.arange(len(group)), group]
 
     def serving(self, serves: NDArray[np.intp]) -> "NetworkModel":
         """Return the model in which classifier ``serves[k]`` serves group k; K corrects nothing."""
 
-        def chosen(part: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate([part, np.zeros_like(part[:1])])[serves]
+        def chosen(array: NDArray[Any]) -> NDArray[Any]:
+            # A classifier of zeros after the others: what the pooled one adds to itself.
+            return np.concatenate([array, np.zeros_like(array[:1])])[serves]
 
         return replace(self, classifiers=tuple((chosen(w), chosen(b)) for w, b in self.classifiers))
 

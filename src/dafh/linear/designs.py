@@ -130,6 +130,7 @@ class BinnedDesign:
 
     def grouped_logits(self, coefficients: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """Logits (n, m) for coefficients (K, p, m), by the coefficients of each row's group."""
+        # Points of every group and bin in one table, of which each row takes one entry: no copy of the rows by group.
         logits = coefficients[:, 0].take(group, axis=0)
         for column, (table, columns) in enumerate(zip(self.tables, self.slices, strict=True)):
             points = (table @ coefficients[:, columns]).reshape(-1, coefficients.shape[2])
@@ -172,10 +173,12 @@ class BinnedDesign:
         for position, column in enumerate(filled):
             table, columns = self.tables[column], self.slices[column]
             bins = self._bin_of_group(column, group)
+            # With W the weights by bin, and T what bins count for coefficients: intercept T'W, own block T' diag(W) T.
             by_bin = np.bincount(bins, weight, n_groups * len(table)).reshape(n_groups, -1)
             total[:, 0, columns] = total[:, columns, 0] = by_bin @ table
             total[:, columns, columns] = table.T @ (by_bin[:, :, None] * table)
             for second in filled[:position]:
+                # With W the weights by pair of bins, the block of two columns is T₁' W T₂.
                 second_table, second_columns = self.tables[second], self.slices[second]
                 pair = bins * len(second_table) + self.codes[:, second]
                 by_pair = np.bincount(pair, weight, n_groups * len(table) * len(second_table))
@@ -214,6 +217,7 @@ def sum_points(
     """Add up the points of each row's bins, (n, m)."""
     logits = np.empty((len(codes), len(intercept)))
     for output in range(len(intercept)):
+        # Column by column: codes are stored that way, and a column without points costs nothing.
         total = np.full(len(codes), intercept[output])
         for column, table in enumerate(points):
             if table[:, output].any():
@@ -231,16 +235,7 @@ class Basis(NamedTuple):
 
 
 def make_basis(binning: Binning, codes: NDArray[Any], weight: NDArray[np.float64], *, smooth: bool) -> Basis:
-    """Make the basis for bins that training rows fall into.
-
-    Parameters
-    ----------
-    binning : Binning
-    codes : array of shape (n, d)
-        Bins of the training rows.
-    weight : array of shape (n,)
-    smooth : bool
-        Whether a column of numbers has steps beside its line.
+    """Make the basis for bins (n, d) of training rows; a `smooth` one has steps beside the lines of numbers.
 
     Examples
     --------
@@ -278,6 +273,8 @@ def _shapes(column: Column, bin_weight: NDArray[np.float64], *, smooth: bool) ->
         deviation = np.sqrt(share @ (middles - mean) ** 2)
         shapes.append(np.append((middles - mean) / (deviation or 1.0), 0.0)[:, None])
     if smooth and n_bins > 3:  # Two bins differ by one number, and the line has it.
+        # Step j is 1 above cut j. Penalised, it is a random walk from bin to bin: points of neighbours are alike, while
+        # a coefficient for each bin would be drawn to 0 by itself.
         steps = np.tri(n_bins, n_bins - 2, -1)
         steps[-1] = 0.0  # Gaps lie on neither side of a cut.
         shapes.append(steps)

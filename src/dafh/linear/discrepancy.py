@@ -18,11 +18,7 @@ _PATIENCE = 4
 
 
 def linear_discrepancy(
-    X: ArrayLike,
-    X_reference: ArrayLike,
-    *,
-    n_starts: int | None = None,
-    random_state: int | np.random.Generator | None = 0,
+    X: ArrayLike, X_reference: ArrayLike, *, random_state: int | np.random.Generator | None = 0
 ) -> float:
     """Return the discrepancy of two groups over linear classifiers: exact in one column, an estimate in several.
 
@@ -39,8 +35,6 @@ def linear_discrepancy(
     ----------
     X, X_reference : arrays of shape (n, d) and (m, d)
         Rows of the learned group and of the true one.
-    n_starts : int, optional
-        By default 5 to 40: few rows have more local optima, and take less time.
     random_state : int, Generator or None, default=0
 
     Returns
@@ -60,8 +54,6 @@ def linear_discrepancy(
         raise InputError(
             f"X and X_reference must have rows, and the same columns: their shapes are {X.shape} and {reference.shape}."
         )
-    if n_starts is not None and n_starts < 1:
-        raise InputError(f"n_starts must be at least 1, got {n_starts}.")
     rows = StandardScaler().fit_transform(np.vstack([X, reference]))
     share = np.concatenate([np.full(len(X), 1.0 / len(X)), np.full(len(reference), -1.0 / len(reference))])
     if rows.shape[1] == 1:
@@ -69,7 +61,7 @@ def linear_discrepancy(
         sums = _sums_above(rows, share, np.ones((1, 1)))[0]
         return float(sums.max() - sums.min())
     rng = np.random.default_rng(random_state)
-    n_starts = int(np.clip(20_000 // len(rows), 5, 40)) if n_starts is None else n_starts
+    n_starts = int(np.clip(20_000 // len(rows), 5, 40))  # Few rows have more local optima, and take less time.
     # Both signs: the group may be the one with more disagreement, or the reference. The first h' is constant, so that
     # the result is at least what one classifier reaches that tells the groups apart.
     starts = [np.zeros(len(rows), bool), *(rows @ rng.normal(size=(n_starts - 1, rows.shape[1])).T > 0).T]
@@ -104,17 +96,17 @@ def _largest_difference(
             tried = np.vstack([tried, _logistic(rows, values)])
         tried = np.vstack([tried, -tried])
         sums = _sums_above(rows, values, tried)
-        place, count = np.unravel_index(int(sums.argmax()), sums.shape)
-        value = float(share[fixed].sum() + sums[place, count])
+        row, count = np.unravel_index(int(sums.argmax()), sums.shape)
+        value = float(share[fixed].sum() + sums[row, count])
         waited = 0 if value > best + 1e-12 else waited + 1
         if waited >= _PATIENCE:
             break
         best = max(best, value)
-        projected = rows @ tried[place]
+        projected = rows @ tried[row]
         ranked = np.sort(projected)[::-1]
         h = projected >= ranked[count - 1] if count else np.zeros(len(rows), bool)
         # The classifier that was fixed is improved next, from its own direction.
-        fixed, direction, of_fixed = h, of_fixed, tried[place]
+        fixed, direction, of_fixed = h, of_fixed, tried[row]
     return best
 
 

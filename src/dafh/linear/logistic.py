@@ -68,15 +68,16 @@ class StandardizedLogisticRegression(LogisticRegression):
         scaled = scaler.transform(X)
         self.C_ = self.C
         if self.C == "auto":
-            enough = len(scaled) >= _ENOUGH_ROWS_PER_COEFFICIENT * n_coefficients
+            has_many_rows = len(scaled) >= _ENOUGH_ROWS_PER_COEFFICIENT * n_coefficients
             person = check_persons(persons, len(scaled))
             self.C_ = _STRENGTHS[-1]
-            if not enough:
+            if not has_many_rows:
                 self.C_ = _choose_strength(scaled, np.asarray(y), sample_weight, solver, person)
         model = LogisticRegression(C=self.C_, **solver).fit(scaled, y, sample_weight)
         self.classes_, self.n_iter_, self.n_features_in_ = model.classes_, model.n_iter_, model.n_features_in_
         if hasattr(scaler, "feature_names_in_"):
             self.feature_names_in_ = scaler.feature_names_in_
+        # w'((x − mean) / scale) + b = (w / scale)'x + b − (w / scale)'mean: no scaled copy is needed to predict.
         self.coef_: NDArray[np.float64] = model.coef_ / scaler.scale_
         self.intercept_ = model.intercept_ - self.coef_ @ scaler.mean_
         check_threshold(self.threshold, len(self.classes_))

@@ -255,6 +255,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         # Of a narrow table every bin has a coefficient, and so have lines, gaps and categories, which add a few.
         numbers = sum(column.n_bins - 1 for column in self.binning_.columns if not column.is_category)
         is_wide = numbers > most or len(basis.block) - 1 > 2 * most
+        # Effects are chosen from all of them again without each fold, where the factor is chosen.
         all_effects, all_rows = basis, rows
         if is_wide:
             basis = choose_effects(all_rows, self.binning_, all_effects, most)
@@ -268,6 +269,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             factor = _choose_factor(rows, solution, self.random_state, person)
         if self.monotonic:
             constraints = monotonic_constraints(self.binning_, basis.tables, self.monotonic)
+            # From zeros, which satisfy the constraints. At 1e-10, logits were up to 2e-5 away from the optimum.
             solution = fit_penalized(rows, factor * solution.penalty, constraints=constraints, tolerance=1e-14)
         elif factor != 1:
             solution = fit_penalized(rows, factor * solution.penalty, start=solution.coefficients)
@@ -285,13 +287,14 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
             np.bincount(design.codes[:, position], rows.weight, len(table)) / rows.weight.sum()
             for position, table in enumerate(points)
         ]
-        # Points are relative to the average row: a column that says nothing then has zeros, and not any constant.
+        # Points are relative to the average row: a column that says nothing then has zeros, and not any constant. What
+        # is taken from the points of all columns goes into the intercept, and scores stay as they are.
         means = [share @ table for share, table in zip(self.shares_, points, strict=True)]
         self.points_ = [table - mean for table, mean in zip(points, means, strict=True)]
         self.intercept_ = solution.coefficients[0] + np.sum(means, axis=0)
         scores = sum_points(design.codes, self.points_, self.intercept_)[:, 0]
         self.score_cuts_ = np.unique(np.quantile(scores, np.arange(1, 10) / 10))
-        tenth = np.searchsorted(self.score_cuts_, scores)
+        tenth = np.searchsorted(self.score_cuts_, scores)  # As `stability` finds it for later rows.
         self.score_shares_ = np.bincount(tenth, rows.weight, len(self.score_cuts_) + 1) / rows.weight.sum()
 
     # ---- prediction ----
@@ -387,6 +390,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         factor = scaling.factor(self.classes_.tolist())
         table, _ = check_table(self, X, reset=False)
         codes = self.binning_.codes(table)
+        # Points have mean 0 over the training rows, so that minus the points is the cost against the average row.
         costs = np.zeros(codes.shape)
         for position, points in enumerate(self.points_):
             costs[:, position] -= factor * points[codes[:, position], 0]
@@ -433,6 +437,7 @@ class Scorecard(TakesTables, ClassifierMixin, BaseEstimator):
         # Range of each row, and share of the training rows in each range.
         ranges: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
         if len(self.classes_) == 2:
+            # Tenths of the training scores, as the index is defined; fewer where many rows have the same score.
             scores = sum_points(codes, self.points_, self.intercept_)[:, 0]
             ranges["(score)"] = np.searchsorted(self.score_cuts_, scores), self.score_shares_
         for position, (column, share) in enumerate(zip(self.binning_.columns, self.shares_, strict=True)):
@@ -472,6 +477,7 @@ def _n_outputs(classes: Sequence[Any] | NDArray[Any]) -> int:
 def _learn_bins(table: pd.DataFrame, weight: NDArray[np.float64], finest: int, most: int) -> Binning:
     """Divide the columns into bins: fewer where that makes a table narrow enough for a coefficient of each."""
     binning = Binning.learn(table, weight, finest)
+    # A column of categories has one coefficient each, however many bins numbers have.
     sizes = np.array([0 if column.is_category else column.n_bins - 1 for column in binning.columns])
     for n_bins in range(finest, min(finest, _ENOUGH_BINS) - 1, -1):
         if np.minimum(sizes, n_bins).sum() <= most:
@@ -491,7 +497,8 @@ def monotonic_constraints(
     first = np.cumsum([1, *(table.shape[1] for table in tables)])
     constraints = [np.zeros((0, first[-1]))]
     for column, table, start in zip(binning.columns, tables, first, strict=False):
-        # Gaps lie on neither side of a cut. Neighbours that are alike need no constraint.
+        # Points of the next bin less those of this one, as a row of coefficients. Gaps lie on neither side of a cut.
+        # Neighbours that are alike need no constraint.
         rises = directions.get(column.name, 0) * np.unique(np.diff(table[:-1], axis=0), axis=0)
         padded = np.zeros((len(rises), first[-1]))
         padded[:, start : start + table.shape[1]] = rises
@@ -504,6 +511,7 @@ def _ranges_of_bins(share: NDArray[np.float64], n_ranges: int) -> NDArray[np.int
 
     A range is found by the share of rows below the middle of a bin.
     """
+    # By the share below the middle, a bin of many rows fills ranges alone, and no range is empty but by ties.
     middle = np.cumsum(share[:-1]) - share[:-1] / 2
     range_of_bin = (n_ranges * middle / max(share[:-1].sum(), 1e-300)).astype(np.intp).clip(0, n_ranges - 1)
     range_of_bin = np.unique(range_of_bin, return_inverse=True)[1]
@@ -512,6 +520,7 @@ def _ranges_of_bins(share: NDArray[np.float64], n_ranges: int) -> NDArray[np.int
 
 def _stability_index(range_of_row: NDArray[np.intp], training_shares: NDArray[np.float64]) -> float:
     """Population stability index of rows against the shares of training rows."""
+    # An empty range would make the index infinite.
     counts = np.bincount(range_of_row, minlength=len(training_shares))
     new = np.maximum(counts / len(range_of_row), _SMALLEST_SHARE)
     old = np.maximum(training_shares, _SMALLEST_SHARE)
@@ -542,6 +551,7 @@ def _choose_factor(rows: Regression, solution: Solution, seed: int, person: NDAr
     fold = np.empty(len(rows.label), np.intp)
     for position, (_, members) in enumerate(folds):
         fold[members] = position
+    # With the strengths that all rows chose: only the coefficients are fitted without each fold.
     losses = [rows.loss(logits) for logits in out_of_fold_logits(rows, solution, fold, _FACTORS)]
     return _FACTORS[int(np.argmin(losses))]
 

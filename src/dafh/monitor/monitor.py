@@ -266,6 +266,8 @@ class Monitor:
         Labels of rows that are not waiting are left out, and counted as given before.
         """
         _check_name(name)
+        if not self._ledger.n_batches:
+            raise InputError("No rows are waiting for labels: call update first.")
         codes, labelled = _read_labels(y, self._final.classes_, as_array(y, "y").size)
         return self._ledger.label(_hashed(ids, len(codes), "ids"), np.where(labelled, codes, UNKNOWN), name)
 

@@ -47,14 +47,16 @@ class Condition:
     def of_bins(cls, column: Column, allowed: NDArray[np.bool_]) -> "Condition":
         """Describe the rows that fall into some bins of a column, which must be neighbours where there is an order."""
         if column.is_category:
-            named, others = allowed[: len(column.categories)], bool(allowed[len(column.categories)])
-            categories = [value for value, is_in in zip(column.categories, named, strict=True) if is_in != others]
-            return cls(column.name, column.kind, values=tuple(categories), is_negated=others)
-        inside = np.flatnonzero(allowed[:-1])
-        if not len(inside):
+            # The bin after those of the categories holds all that have none. Where it is allowed, the others are named.
+            is_negated = bool(allowed[len(column.categories)])
+            named = zip(column.categories, allowed[: len(column.categories)], strict=True)
+            categories = tuple(value for value, is_allowed in named if is_allowed != is_negated)
+            return cls(column.name, column.kind, values=categories, is_negated=is_negated)
+        bins = np.flatnonzero(allowed[:-1])  # The last bin is for gaps.
+        if not len(bins):
             return cls(column.name, column.kind, low=np.inf, with_missing=bool(allowed[-1]))
-        low = column.cuts[inside[0] - 1] if inside[0] > 0 else None
-        high = column.cuts[inside[-1]] if inside[-1] < len(column.cuts) else None
+        low = column.cuts[bins[0] - 1] if bins[0] > 0 else None
+        high = column.cuts[bins[-1]] if bins[-1] < len(column.cuts) else None
         return cls(column.name, column.kind, low, high, bool(allowed[-1]))
 
     @property
@@ -75,14 +77,14 @@ class Condition:
             is_listed = np.isin(np.array([*names, MISSING], object), np.array(self.values, object))
             return is_listed[codes] != self.is_negated
         numbers = Column(self.column, self.kind).floats(column)
-        inside = ~np.isnan(numbers)
+        is_in = ~np.isnan(numbers)
         if self.low is not None:
-            inside &= numbers > self.low
+            is_in &= numbers > self.low
         if self.high is not None:
-            inside &= numbers <= self.high
-        return inside | np.isnan(numbers) if self.with_missing else inside
+            is_in &= numbers <= self.high
+        return is_in | np.isnan(numbers) if self.with_missing else is_in
 
-    def and_also(self, other: "Condition") -> "Condition":
+    def and_also(self, second: "Condition") -> "Condition":
         """Both conditions on the same column as one.
 
         Examples
@@ -95,24 +97,25 @@ class Condition:
         job is clerk
         """
         if self.is_category:
-            return self._both_lists(other)
-        lows = [limit for limit in (self.low, other.low) if limit is not None]
-        highs = [limit for limit in (self.high, other.high) if limit is not None]
+            return self._both_lists(second)
+        lows = [limit for limit in (self.low, second.low) if limit is not None]
+        highs = [limit for limit in (self.high, second.high) if limit is not None]
         return replace(
             self,
             low=max(lows, default=None),
             high=min(highs, default=None),
-            with_missing=self.with_missing and other.with_missing,
+            with_missing=self.with_missing and second.with_missing,
         )
 
-    def _both_lists(self, other: "Condition") -> "Condition":
-        mine, theirs = set(self.values), set(other.values)
-        if self.is_negated and other.is_negated:
-            return replace(self, values=tuple(sorted(mine | theirs)))
-        if self.is_negated:
-            mine, theirs = theirs, mine
-        values = mine - theirs if self.is_negated != other.is_negated else mine & theirs
-        return replace(self, values=tuple(sorted(values)), is_negated=False)
+    def _both_lists(self, second: "Condition") -> "Condition":
+        first, listed = self, set(second.values)
+        if first.is_negated and second.is_negated:  # Neither in the one list nor in the other.
+            return replace(first, values=tuple(sorted({*first.values, *listed})))
+        if first.is_negated:
+            first, listed = second, set(first.values)
+        is_excluded = self.is_negated != second.is_negated
+        values = tuple(sorted(value for value in set(first.values) if (value in listed) != is_excluded))
+        return replace(first, values=values, is_negated=False)
 
     def __str__(self) -> str:
         """Say the condition in words."""
@@ -142,8 +145,9 @@ def _category_in_words(value: str, values: Sequence[str]) -> str:
     if value == OTHER:
         return repr(value)
     clipped = name_in_condition(value, _VALUE_WIDTH)
-    alike = [other for other in values if name_in_condition(other, _VALUE_WIDTH) == clipped]
-    return clipped if len(alike) == 1 else repr(value)
+    # Two categories that look the same once they are clipped are written out.
+    same_words = [each for each in values if name_in_condition(each, _VALUE_WIDTH) == clipped]
+    return clipped if len(same_words) == 1 else repr(value)
 
 
 def _any_of(names: list[str]) -> str:
@@ -170,8 +174,8 @@ class Region:
         """Put conditions together; those on the same column become one."""
         by_column: dict[str, Condition] = {}
         for condition in conditions:
-            before = by_column.get(condition.column)
-            by_column[condition.column] = condition if before is None else before.and_also(condition)
+            previous = by_column.get(condition.column)
+            by_column[condition.column] = condition if previous is None else previous.and_also(condition)
         return cls(tuple(by_column.values()))
 
     @property
@@ -186,10 +190,10 @@ class Region:
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
         """Whether each row of a table with these columns lies in the region."""
-        inside = np.ones(len(table), bool)
+        is_in = np.ones(len(table), bool)
         for condition in self.conditions:
-            inside &= condition.holds(table[condition.column])
-        return inside
+            is_in &= condition.holds(table[condition.column])
+        return is_in
 
     def __str__(self) -> str:
         """Say the region in words."""
@@ -198,7 +202,7 @@ class Region:
     __repr__ = __str__
 
 
-def first_match(inside: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.intp]:
+def first_match(is_in: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.intp]:
     """Number of the first region that each row lies in; their number for everybody else.
 
     Examples
@@ -206,7 +210,8 @@ def first_match(inside: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.
     >>> first_match([np.array([True, False, False]), np.array([True, True, False])], 3)
     array([0, 1, 2])
     """
-    group = np.full(n_rows, len(inside))
-    for number in range(len(inside) - 1, -1, -1):
-        group[inside[number]] = number
+    # From the last region to the first, so that earlier ones overwrite later ones.
+    group = np.full(n_rows, len(is_in))
+    for number in range(len(is_in) - 1, -1, -1):
+        group[is_in[number]] = number
     return group

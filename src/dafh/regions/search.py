@@ -40,10 +40,10 @@ class Candidate:
 
     def rows(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether each row lies in the region, by the bins of its columns, (n, d)."""
-        inside = np.ones(len(codes), bool)
+        in_region = np.ones(len(codes), bool)
         for column, allowed in self.bins.items():
-            inside &= allowed[codes[:, column]]
-        return inside
+            in_region &= allowed[codes[:, column]]
+        return in_region
 
     def region(self, binning: Binning) -> Region:
         """The region in conditions that hold for any table."""
@@ -152,6 +152,7 @@ class RegionSearch:
             children: dict[Any, Candidate] = {}
             for parent, sums in nodes:
                 for child in self._children(parent, sums, total, max(n_best, beam)):
+                    # "a and b" is also reached as "b and a", and counts once.
                     key = tuple(sorted((column, bins.tobytes()) for column, bins in child.bins.items()))
                     children.setdefault(key, child)
             ranked = sorted(children.values(), key=lambda child: -child.score)
@@ -180,17 +181,20 @@ class RegionSearch:
             candidates = running[end] - running[start] + allowed[-1] * sums[-1]
             scores = self._scores(candidates, parent, self.total)
             best = int(scores.argmax())
-            if scores[best] > candidate.score * (1 + 1e-9):
+            if scores[best] > candidate.score * (
+                1 + 1e-9
+            ):  # Not for rounding: cuts would change from machine to machine.
                 bins = _bins(len(sums), slice(start[best], end[best]), with_gap=allowed[-1])
                 candidate = Candidate(float(scores[best]), float(candidates[best, 0]), {**candidate.bins, column: bins})
         return candidate
 
     def _histogram_of(self, candidate: Candidate) -> NDArray[np.float64]:
         """Histogram of the rows in a region; that of a large one by subtraction."""
-        inside = self.inside(candidate)
+        # Whatever has more rows, the region or all others, its histogram takes longer.
+        in_region = self.inside(candidate)
         if 2 * candidate.n_rows > len(self.rows):
-            return _subtract(self._sums, self._histogram(~inside))
-        return self._histogram(inside)
+            return _subtract(self._sums, self._histogram(~in_region))
+        return self._histogram(in_region)
 
     def _histogram(self, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
         """Number of rows and sums of values by column and bin, (bins of all columns, 1 + v)."""
@@ -214,7 +218,7 @@ class RegionSearch:
         """Scores of candidates within a region; −∞ where they have too few or too many rows, or all of the region."""
         n_rows = sums[:, 0]
         allowed = (n_rows >= self.smallest) & (n_rows <= self.largest_share * len(self.rows))
-        allowed &= n_rows <= parent.n_rows - 1
+        allowed &= n_rows <= parent.n_rows - 1  # A condition that all rows of the parent satisfy is none.
         scores = np.full(len(sums), -np.inf)
         scores[allowed] = self.score(sums[allowed, 1:], (total - sums[allowed])[:, 1:])
         return scores
@@ -289,6 +293,7 @@ class _CategoryLists:
             return
         singles = sums[self.bins]
         scores = score(singles)
+        # Sums are in single precision, and those over all bins differ a little from column to column.
         in_column = np.add.reduceat(sums, self.first_bins[:-1], axis=0)[self.columns]
         complements = score(np.repeat(in_column, np.diff(self.offsets), axis=0) - singles)
         for number, best, highest in _best_by_column(scores, self.offsets, n_best):
@@ -305,6 +310,7 @@ class _CategoryLists:
             ranked = candidates[np.argsort(-ranks, kind="stable")][:_CATEGORIES_IN_LISTS]
             strongest[number, : len(ranked)] = ranked
         padded = np.vstack([singles, np.zeros_like(singles[:1])])
+        # Sums of each list are a product of who is in it with the sums of single categories, for all columns at once.
         lists = np.einsum("lc,kcv->klv", self.is_member.astype(float), padded[strongest])
         of_lists = score(lists.reshape(-1, sums.shape[1]))
         offsets = np.arange(len(self.columns) + 1) * len(self.is_member)

@@ -25,7 +25,7 @@ from dafh.text import Section
 # Longer tables stay folded on paper: nobody wants them there, and the file has them.
 _LONGEST_PRINTED = 40
 # More would make the page slow, and nobody reads so far.
-_MOST_ROWS = 500
+_MOST_ROWS = 250
 # An interval, and a change with its arrow: in two lines they would be read as two numbers.
 _INTERVAL = re.compile(r"[+-]?[\d.,]+%? (to|→) [+-]?[\d.,]+%?")
 
@@ -73,7 +73,7 @@ def page_table(section: Section) -> dict[str, Any]:
     """Heads and cells of the table of a section, how many rows it has in all, and whether it is too long for paper."""
     values = section.to_dict()
     n_rows, first = len(values["rows"]), values["rows"][:_MOST_ROWS]
-    rows = [[_INTERVAL.sub(lambda found: found[0].replace(" ", "\u00a0"), cell) for cell in row] for row in first]
+    rows = [[_INTERVAL.sub(lambda interval: interval[0].replace(" ", "\u00a0"), cell) for cell in row] for row in first]
     return {**values, "rows": rows, "n_rows": n_rows, "long": n_rows > _LONGEST_PRINTED}
 
 

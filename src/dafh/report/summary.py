@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 import dafh
@@ -14,7 +15,7 @@ from dafh.evaluation.guard import ALL_ROWS, GuardReport
 from dafh.evaluation.losses import Loss, level_in_words
 from dafh.evaluation.named_groups import SMALLEST_SHOWN
 from dafh.evaluation.recommendation import Recommendation
-from dafh.explanation import Explanation, GroupInWords, server_words, worth_of_groups
+from dafh.explanation import Explanation, server_words, worth_of_groups
 from dafh.linear.scorecard import Scorecard
 from dafh.report.page import page_charts, page_table
 from dafh.text import Section, clipped, listed, percent, plain, points
@@ -35,6 +36,7 @@ _SIGNS = {
     "do_not_deploy": "✖",
     "unaudited": "–",
 }
+_SERVERS = {"its own": "its own classifier", "pooled": "the pooled classifier"}
 _ACTIONS = {"deploy": "Deploy", "keep": "Keep the pooled classifier", "pooled": "Nothing changes"}
 _RATES = (
     ("flagged", "Flagged", "of people get the positive label"),
@@ -117,10 +119,10 @@ def summarize(
         "card": None if card is None else {"columns": [], **card},
         "tables": {name: page_table(section) for name, section in tables.items()},
     }
-    charts = {
-        **({} if result is None else _audit_charts(result)),
-        **({} if scorecard is None else _scorecard_charts(scorecard)),
-    }
+    charts = {} if result is None else _audit_charts(result)
+    if scorecard is not None:
+        for position, column in enumerate(_drawn_columns(scorecard)):
+            charts[f"scorecard_{position}"] = plots.scorecard_chart(scorecard, column)
     # Of charts, nothing is shortened: their names fit beside an axis, and a cut expression would draw nothing.
     return dict(_shortened(plain(summary))) | {"charts": plain(page_charts(charts))}
 
@@ -133,24 +135,26 @@ def _tiles(result: AuditResult | None, advice: Recommendation) -> list[dict[str,
     if result is None or advice.total is None:
         return None
     total, loss = advice.total, Loss(advice.total["loss"])
-    before, now = (level_in_words(loss.name, total[side]) for side in ("pooled_loss", "own_loss"))
+    old_level, new_level = (level_in_words(loss.name, total[side]) for side in ("pooled_loss", "own_loss"))
     tiles = [("People tested", f"{int(result.matrix.sizes.sum()):,}", "whose right label is known")]
     if result.changed:
-        alone = f", with {len(advice.deploy)} of {len(advice.groups)} groups" if advice.kind == "deploy_some" else ""
+        deployed = f", with {len(advice.deploy)} of {len(advice.groups)} groups" if advice.kind == "deploy_some" else ""
         unit = "per 100 rows" if loss.name == "cost" else "points"
         interval = f"{100 * (1 - result.level):g}% interval {points(total['low'])} to {points(total['high'])}"
-        note = f"{loss.title} {before} → {now}; {interval}"
-        tiles.insert(0, (f"Gain{loss.of_gain}{alone}", f"{points(total['gain'])} {unit}", note))
-        losing = [f"group {one.group}" for one in advice.groups if advice.kind == "do_not_deploy" and one.harmed]
-        losing += [one.group for one in advice.losing]
-        note = f"{len(advice.checks)} named groups to check" if result.named is not None else "no attribute was named"
+        note = f"{loss.title} {old_level} → {new_level}; {interval}"
+        tiles.insert(0, (f"Gain{loss.of_gain}{deployed}", f"{points(total['gain'])} {unit}", note))
+        losing = [f"group {group.group}" for group in advice.groups if advice.kind == "do_not_deploy" and group.harmed]
+        losing += [group.group for group in advice.losing]
+        n_checks = len(advice.checks)
+        note = f"{n_checks} named group{'' if n_checks == 1 else 's'} to check"
+        note = note if result.named is not None else "no attribute was named"
         tiles.append(("Shown to lose", listed(losing[:3]) if losing else "nobody", note))
     else:
-        tiles.insert(0, (loss.title.capitalize(), before, "with the pooled classifier"))
+        tiles.insert(0, (loss.title.capitalize(), old_level, "with the pooled classifier"))
     rates = advice.rates or {}
     for name, title, note in _RATES if rates else ():
-        pooled, own = (percent(float(rates[column])) for column in (f"{name}_pooled", name))
-        tiles.append((title, f"{pooled} → {own}" if result.changed else pooled, note))
+        old_rate, new_rate = (percent(float(rates[column])) for column in (f"{name}_pooled", name))
+        tiles.append((title, f"{old_rate} → {new_rate}" if result.changed else old_rate, note))
     return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
 
 
@@ -238,55 +242,48 @@ def _groups(
     """Each group as a card, by gain: on the people tested or, without any, on calibration rows in training."""
     words = {} if explanation is None else {str(group.group): group for group in explanation.groups}
     servers = {} if final is None else {str(k): server_words(final, k) for k in range(int(final.n_groups_))}
+    level = 0.05 if result is None else result.level
     if result is not None:
-        rows = group_changes(result).assign(loss=result.losses[0]).to_dict("records")
+        table = group_changes(result).assign(loss=result.losses[0])
     elif final is not None and rules_of(final):
-        trained = final.exceptions_.to_frame()  # type: ignore[attr-defined]
-        renamed = trained.rename(columns={"rows": "share"}).reset_index()
-        rows = renamed.assign(loss=final.exceptions_.loss).to_dict("records")  # type: ignore[attr-defined]
+        exceptions = final.exceptions_  # type: ignore[attr-defined]
+        table = exceptions.to_frame().reset_index().rename(columns={"rows": "share"}).assign(loss=exceptions.loss)
     else:
-        rows = [{"group": name, "rule": ""} for name in (servers or words)]
+        shares = [words[name].share if name in words else np.nan for name in (servers or words)]
+        table = pd.DataFrame({"group": list(servers or words), "rule": "", "gain": np.nan, "share": shares})
     return [
-        _group({str(key): value for key, value in row.items()}, servers, words.get(str(row["group"]))) for row in rows
+        {
+            "group": str(row["group"]),
+            "title": words[str(row["group"])].name if str(row["group"]) in words else f"Group {row['group']}",
+            "rule": row["rule"],
+            "size": _size(row),
+            "served_by": servers.get(str(row["group"])) or _SERVERS.get(str(row.get("in_model")), row.get("in_model")),
+            "advice": f"{_ACTIONS[row['action']]}: {row['reason']}" if "action" in row else "",
+            "action": row.get("action", ""),
+            # The first line says the rule, which stands above.
+            "lines": words[str(row["group"])].lines()[bool(row["rule"]) :] if str(row["group"]) in words else [],
+            **_gain(row, level),
+        }
+        for row in table.to_dict("records")
     ]
 
 
-def _group(row: dict[str, Any], servers: Mapping[str, str], words: GroupInWords | None) -> dict[str, Any]:
-    """One group in words: who it is, how many, what changes, and what to do."""
-    name = str(row["group"])
-    title = f"Group {name}" if words is None else words.name
-    people, share = row.get("rows"), row.get("share")
-    if words is not None and share is None:
-        people, share = words.rows, words.share
-    size = " · ".join(
-        ([] if people is None else [f"{people:,.0f} people"]) + ([] if share is None else [percent(share)])
-    )
-    in_model = str(row.get("in_model", ""))
-    server = servers.get(
-        name, {"its own": "its own classifier", "pooled": "the pooled classifier"}.get(in_model, in_model)
-    )
-    gain = change = ""
-    if "gain" in row and not pd.isna(row["gain"]):
-        loss = Loss(row["loss"])
-        gain = f"{points(row['gain'])} {'per 100 rows' if loss.name == 'cost' else 'points'}"
-        limits = f"95% interval {points(row['low'])} to {points(row['high'])}"
-        before, now = (
-            level_in_words(loss.name, row[side]) if side in row else "" for side in ("pooled_loss", "own_loss")
-        )
-        change = f"{loss.title} {before} → {now}; {limits}" if before else limits
-    advice = f"{_ACTIONS[row['action']]}: {row['reason']}" if "action" in row else ""
-    return {
-        "group": name,
-        "rule": row["rule"],
-        "title": title,
-        "size": size,
-        "gain": gain,
-        "change": change,
-        "served_by": server,
-        "advice": advice,
-        "action": row.get("action", ""),
-        "lines": [] if words is None else words.lines(),
-    }
+def _size(row: Mapping[Any, Any]) -> str:
+    """People tested, where there are any, and share of all; empty where neither is known."""
+    people = f"{row['rows']:,.0f} people" if "rows" in row else ""
+    return " · ".join(filter(None, [people, "" if pd.isna(row["share"]) else percent(row["share"])]))
+
+
+def _gain(row: Mapping[Any, Any], level: float) -> dict[str, str]:
+    """Gain of a group with its interval and, on people tested, the losses that it is made of."""
+    if pd.isna(row["gain"]):
+        return {"gain": "", "change": ""}
+    loss, limits = Loss(row["loss"]), f"{points(row['low'])} to {points(row['high'])}"
+    change = f"{100 * (1 - level):g}% interval {limits}"
+    if "own_loss" in row:
+        old_level, new_level = (level_in_words(loss.name, row[side]) for side in ("pooled_loss", "own_loss"))
+        change = f"{loss.title} {old_level} → {new_level}; {change}"
+    return {"gain": f"{points(row['gain'])} {'per 100 rows' if loss.name == 'cost' else 'points'}", "change": change}
 
 
 def _divided_by(final: GroupModel | None) -> str | None:
@@ -344,13 +341,6 @@ def _drawn_columns(scorecard: Scorecard) -> list[str]:
     return importance.index[importance >= _SMALLEST_IMPORTANCE].tolist()[:_MOST_DRAWN]
 
 
-def _scorecard_charts(scorecard: Scorecard) -> dict[str, alt.LayerChart]:
-    return {
-        f"scorecard_{position}": plots.scorecard_chart(scorecard, column)
-        for position, column in enumerate(_drawn_columns(scorecard))
-    }
-
-
 def _scorecard_tables(scorecard: Scorecard) -> dict[str, Section]:
     """Points of all values, the most important column first; and on a scale, the values that cost most."""
     table = scorecard.table()
@@ -363,13 +353,13 @@ def _scorecard_tables(scorecard: Scorecard) -> dict[str, Section]:
         )
         for name in table.columns[2:]
     }
-    shown = table.assign(**written).rename(columns={"bin": "value", "rows": "share of people"})
-    tables = {"scorecard": Section("Points of the scorecard", table=shown)}
+    texts = table.assign(**written).rename(columns={"bin": "value", "rows": "share of people"})
+    tables = {"scorecard": Section("Points of the scorecard", table=texts)}
     if "scaled points" in table:
         costly = table[(table["scaled points"] < 0) & (table["rows"] >= _SMALLEST_SHARE)]
         costly = costly.sort_values("scaled points", kind="stable").head(_MOST_REASONS)
         tables["reasons"] = Section(
-            "Values that cost most points", table=shown.loc[costly.index].drop(columns="points")
+            "Values that cost most points", table=texts.loc[costly.index].drop(columns="points")
         )
     return tables
 

@@ -187,28 +187,31 @@ def _as_served(last: StoredBatch, service: list[ServiceChange]) -> StoredBatch:
 def _over_time(batches: list[StoredBatch]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Evidence, gains and shares after each batch, with the gain and the share in that batch alone."""
     questions, shares = [], []
-    before: dict[tuple[Any, ...], dict[str, Any]] = {}
+    previous: dict[tuple[Any, ...], dict[str, Any]] = {}
     for batch in batches:
         for row in batch.evidence:
             key = (row["group"], row["part"], row["loss"])
-            questions.append({"batch": batch.number, **row, "in_batch": _gain_since(before.get(key), row)})
-            before[key] = row
+            questions.append({"batch": batch.number, **row, "in_batch": _gain_since(previous.get(key), row)})
+            previous[key] = row
         for row in batch.drift:
-            earlier = before.get((row["name"],), {"hits": 0, "rows": 0})
+            earlier = previous.get((row["name"],), {"hits": 0, "rows": 0})
             n = row["rows"] - earlier["rows"]
             in_batch = (row["hits"] - earlier["hits"]) / n if n else None
             shares.append({"batch": batch.number, **row, "in_batch": in_batch})
-            before[(row["name"],)] = row
+            previous[(row["name"],)] = row
     return questions, shares
 
 
-def _gain_since(before: dict[str, Any] | None, now: dict[str, Any]) -> float | None:
-    """Gain of the rows between two batches, from the means of all rows so far."""
-    weight = now["weight"] - (before["weight"] if before else 0.0)
-    if now["gain"] is None or weight <= 0:
+def _gain_since(previous: dict[str, Any] | None, latest: dict[str, Any]) -> float | None:
+    """Gain of the rows between two batches, from the means of all rows so far.
+
+    Means of n and of N rows are m / n and M / N, so that the rows between them have the mean (M - m) / (N - n).
+    """
+    weight = latest["weight"] - (previous["weight"] if previous else 0.0)
+    if latest["gain"] is None or weight <= 0:
         return None
-    earlier = before["gain"] * before["weight"] if before and before["gain"] is not None else 0.0
-    return float((now["gain"] * now["weight"] - earlier) / weight)
+    earlier = previous["gain"] * previous["weight"] if previous and previous["gain"] is not None else 0.0
+    return float((latest["gain"] * latest["weight"] - earlier) / weight)
 
 
 def _stands(last: StoredBatch, notices: list[dict[str, Any]], service: list[ServiceChange]) -> bool:
@@ -219,34 +222,33 @@ def _stands(last: StoredBatch, notices: list[dict[str, Any]], service: list[Serv
 
 
 def _verdict(last: StoredBatch, notices: list[dict[str, Any]], n_batches: int, level_alarm: bool) -> dict[str, Any]:
+    """Status, headline and sentence of the page's top."""
     table = pd.DataFrame(last.evidence)
-    whole = table[(table["part"] == "") & (table["loss"] == table["loss"].iloc[0])]
-    n_rows = int(whole["rows"].sum())
-    seen = f"{n_batches} batch{'es' * (n_batches > 1)}, {n_rows:,} labelled row{'s' * (n_rows != 1)}"
-    standing = table[(table["alarm_row"] > 0) & table["in_service"]]
+    main = table[(table["part"] == "") & (table["loss"] == table["loss"].iloc[0])]
+    n_rows = int(main["rows"].sum())
+    alarms = [notice for notice in notices if notice["kind"] == "harm"]
+    standing, serving = table[(table["alarm_row"] > 0) & table["in_service"]], table[table["in_service"]]
+    changed = [has_changed(*line) for line in zip(serving["gain"], serving["low"], serving["high"], strict=True)]
     if len(standing):
         who = listed([f"group {g}" for g in sorted(standing["group"].unique())])
         verb = "is" if len(set(standing["group"])) == 1 else "are"
-        sentence = f"{who} {verb} worse off than with the pooled classifier"
-        return _said("harm", "Alarm", f"{sentence}, and still served by the classifier that does harm ({seen}).")
-    if level_alarm:
-        sentence = f"the model in use makes more errors than it did, or its probabilities no longer fit ({seen})."
-        return _said("harm", "Alarm", sentence)
-    alarms = [notice for notice in notices if notice["kind"] == "harm"]
-    if alarms:
-        sentence = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)} so far, none about a classifier in service ({seen})."
-        return _said("nothing_gained", "Acted upon", sentence)
-    serving = table[table["in_service"]]
-    if not len(serving):
-        return _said("undecided", "No alarm", f"the pooled classifier serves every group ({seen}).")
-    changed = [has_changed(*line) for line in zip(serving["gain"], serving["low"], serving["high"], strict=True)]
-    if (serving["low"] >= 0).all() and not any(changed):
-        return _said(
-            "no_harm", "No harm", f"no group in service is worse off than with the pooled classifier ({seen})."
+        status, headline = "harm", "Alarm"
+        sentence = (
+            f"{who} {verb} worse off than with the pooled classifier, and still served by the classifier that does harm"
         )
-    sentence = f"no harm is shown, which does not mean that there is none: see the limits of the gains ({seen})."
-    return _said("undecided", "No alarm", sentence)
-
-
-def _said(status: str, headline: str, sentence: str) -> dict[str, Any]:
-    return {"status": status, "headline": headline, "sentence": sentence, "sign": _SIGNS[status]}
+    elif level_alarm:
+        status, headline = "harm", "Alarm"
+        sentence = "the model in use makes more errors than it did, or its probabilities no longer fit"
+    elif alarms:
+        status, headline = "nothing_gained", "Acted upon"
+        sentence = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)} so far, none about a classifier in service"
+    elif not len(serving):
+        status, headline, sentence = "undecided", "No alarm", "the pooled classifier serves every group"
+    elif (serving["low"] >= 0).all() and not any(changed):
+        status, headline = "no_harm", "No harm"
+        sentence = "no group in service is worse off than with the pooled classifier"
+    else:
+        status, headline = "undecided", "No alarm"
+        sentence = "no harm is shown, which does not mean that there is none: see the limits of the gains"
+    counted = f"{n_batches} batch{'es' * (n_batches > 1)}, {n_rows:,} labelled row{'s' * (n_rows != 1)}"
+    return {"status": status, "headline": headline, "sentence": f"{sentence} ({counted}).", "sign": _SIGNS[status]}

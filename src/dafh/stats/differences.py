@@ -83,13 +83,13 @@ class Differences:
     @classmethod
     def joined(cls, questions: "Sequence[Differences]", worst: float = 1.0, largest: float = 1.0) -> "Differences":
         """Questions of several lists on one list, which has all their kinds of units."""
-        pairs = [np.column_stack([one.difference, one.size]) for one in questions]
+        pairs = [np.column_stack([question_list.difference, question_list.size]) for question_list in questions]
         kinds, position = np.unique(np.concatenate([np.zeros((0, 2)), *pairs]), axis=0, return_inverse=True)
-        counts = np.zeros((sum(len(one.counts) for one in questions), len(kinds)))
+        counts = np.zeros((sum(len(question_list.counts) for question_list in questions), len(kinds)))
         row = column = 0
-        for one in questions:
-            rows, columns = slice(row, row + len(one.counts)), slice(column, column + len(one.size))
-            counts[rows, position.ravel()[columns]] = one.counts
+        for question_list in questions:
+            rows, columns = slice(row, row + len(question_list.counts)), slice(column, column + len(question_list.size))
+            counts[rows, position.ravel()[columns]] = question_list.counts
             row, column = rows.stop, columns.stop
         return cls(kinds[:, 0], kinds[:, 1], counts, worst, largest)
 
