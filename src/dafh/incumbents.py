@@ -130,6 +130,8 @@ class Incumbent(ClassifierMixin, BaseEstimator):
             self._predicted(_first_rows(X))
             self._calibration: StandardizedLogisticRegression | None = None
             if not hasattr(self.model, "predict_proba"):
+                # Platt's calibration with a fixed weak penalty: isotonic regression fits the rows it has seen too well,
+                # and the guard would compare own classifiers with a pooled one that looks better than it is.
                 self._calibration = StandardizedLogisticRegression(C=1.0).fit(self._outputs(X), y, sample_weight)
         return self
 
@@ -192,6 +194,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
         if self._calibration is not None:
             return class_probabilities(self._calibration, self._outputs(X), self.classes_)
         outputs = np.asarray(self._model.predict_proba(self._rows(X)), np.float64)
+        # The model may list its classes in another order than np.unique, and know some that y does not have.
         probabilities = np.zeros((len(outputs), len(self.classes_)))
         probabilities[:, self._class_codes] = outputs
         return probabilities
@@ -247,7 +250,7 @@ class Incumbent(ClassifierMixin, BaseEstimator):
 
 def _remembered_names(model: Any) -> list[str] | None:
     """Columns that a model was fitted on; None where it was an array, or where it does not say."""
-    # CatBoost has a name of its own for it. XGBoost raises an AttributeError where it was fitted on an array.
+    # CatBoost calls the attribute differently. XGBoost raises an AttributeError where it was fitted on an array.
     names = getattr(model, "feature_names_in_", None)
     names = getattr(model, "feature_names_", None) if names is None else names
     if names is None:
@@ -358,6 +361,7 @@ class IncumbentColumns(ClassifierMixin, BaseEstimator):
                     f"The column {quoted(self.score)} holds {outputs.max():g}, so it is no probability: name the "
                     "column of the decision too, or the threshold at which it is made."
                 )
+            # A credit score falls with the risk of default: then scores below the threshold are flagged.
             self._falls = slope < 0
             self._calibration = None if is_probability and slope > 0 else calibration
         return self
