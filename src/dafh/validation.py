@@ -4,7 +4,7 @@ A check that several rooms need goes here; one that a single room needs stays th
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -86,7 +86,9 @@ def sequence_of(kind: Allowed, words: str, most: float = np.inf) -> Allowed:
         try:
             # What can be gone through only once, such as a generator, would be used up by this check. A sparse matrix
             # seems to have a length, and has none.
-            listed = np.iterable(value) and not isinstance(value, str) and len(cast(Any, value)) <= most
+            # A set has no order, and what comes first would change from run to run.
+            ordered = np.iterable(value) and not isinstance(value, str | Set | Mapping)
+            listed = ordered and len(cast(Any, value)) <= most
         except TypeError:
             return False
         return listed and all(kind.holds(member) for member in value)

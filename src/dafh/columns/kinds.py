@@ -215,7 +215,7 @@ def as_categories(column: pd.Series) -> pd.Series:
     """Read every value as the name of a category; only a gap is a gap, whatever the words say."""
     # A million rows hold a handful of categories: as codes they need not be told apart again.
     if isinstance(column.dtype, pd.CategoricalDtype):
-        codes, values = column.cat.codes.to_numpy(), column.cat.categories
+        codes, values = column.cat.codes.to_numpy(), np.asarray(column.cat.categories, dtype=object)
     else:
         codes, values = distinct(column)
     name_codes, names = pd.factorize(np.array([category_name(value) for value in values], dtype=object))

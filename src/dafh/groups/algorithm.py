@@ -15,8 +15,9 @@ in the paper                            here
 :math:`\alpha, \lambda`                 ``alpha``: one rate for θ, one for all h_k; ``lam``
 ======================================  ================================================================
 
-Two corrections, without which nothing is learned: the absolute value in L̃, without which rows of both labels have the
-same gradient, and the sign of λ Γ, which added would reward one large group. The second sum of equation (5) is over k.
+Two corrections: the absolute value in L̃, without which rows of both labels have the same gradient and nothing is
+learned, and the sign of λ Γ, which added rewards one group of all rows. The second sum of equation (5) is over k. The
+pooled classifier h_0 of equations (1) and (2) does not depend on θ and h, and has left equation (5).
 Where the paper leaves a choice:
 
 - y is 0 or 1, as L̃ needs it; the text has ±1;
@@ -25,7 +26,9 @@ Where the paper leaves a choice:
 - weights start at random: He's scale in the hidden layer, and outputs of standard deviation 1 (`start`); the paper does
   not say how;
 - an update takes one row, as the algorithm is printed; ``update="batch_mean"`` or ``"batch_sum"`` takes the batches of
-  the table of settings, where the sum has no 1/n.
+  the table of settings, where the sum of L̃ has no 1/n, and λ Γ is as for the mean;
+- n is the number of rows of the update, and Γ is taken of their shares: of a single row, it draws θ(x_i) to uniform;
+- Γ is the divergence of the shares from uniform, not the reverse; the hidden layer has the 100 units of the experiments.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Recipe: how groups and their classifiers are trained, every setting in one place."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self
 
@@ -30,10 +30,7 @@ _VARIED = (
     Allowed("a non-negative number", _SETTING.holds),
     Allowed(
         "a list of such numbers to vary over the replicas",
-        # A set has no order, and which replica gets which setting would change from run to run.
-        lambda value: (
-            not isinstance(value, Set | Mapping) and sequence_of(_SETTING, "").holds(value) and len(value) > 0
-        ),
+        lambda value: sequence_of(_SETTING, "").holds(value) and len(value) > 0,
     ),
 )
 
@@ -179,7 +176,7 @@ class Recipe(BaseEstimator):
         data_set: Literal["adult", "arrest", "bank", "german", "violent"] | None = None,
         **changes: Any,
     ) -> Self:
-        """Return Algorithm 1 of the paper, with the two corrections without which nothing is learned.
+        """Return Algorithm 1 of the paper, with two corrections.
 
         Stochastic gradient ascent in the printed order, one random start, the last epoch, and nothing held out to
         choose by. `dafh.groups.algorithm` is the same in plain NumPy, and lists what the paper leaves open. It is the
@@ -206,11 +203,11 @@ class Recipe(BaseEstimator):
         >>> Recipe.paper("batch_sum", "german").batch_size
         256
         """
-        if update not in _UPDATES:
-            raise InputError(f"update must be one of {', '.join(_UPDATES)}, got {update!r}.")
-        if data_set is not None and data_set not in _SELECTED:
-            raise InputError(f"data_set must be one of {', '.join(sorted(_SELECTED))}, got {data_set!r}.")
-        batch_size, epochs, penalty = _SELECTED["adult" if data_set is None else data_set]
+        data_set = data_set or "adult"
+        for name, value, allowed in (("update", update, _UPDATES), ("data_set", data_set, sorted(_SELECTED))):
+            if value not in allowed:
+                raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+        batch_size, epochs, penalty = _SELECTED[data_set]
         printed: dict[str, Any] = {
             "group_hidden": (100,),
             "start": "cold",
