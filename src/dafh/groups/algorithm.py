@@ -27,8 +27,7 @@ Where the paper leaves a choice:
   not say how;
 - an update takes one row, as the algorithm is printed; ``update="batch_mean"`` or ``"batch_sum"`` takes the batches of
   the table of settings, where the sum of L̃ has no 1/n, and λ Γ is as for the mean;
-- n is the number of rows of the update, and Γ is taken of their shares: of a single row, it draws θ(x_i) to uniform;
-- Γ is the divergence of the shares from uniform, not the reverse; the hidden layer has the 100 units of the experiments.
+- n and the shares in Γ are those of the rows of an update: of a single row, Γ draws θ(x_i) to uniform.
 """
 
 from collections.abc import Iterator

@@ -200,8 +200,6 @@ class Recipe(BaseEstimator):
         >>> recipe = Recipe.paper(data_set="german")
         >>> recipe.batch_size, recipe.max_epochs, recipe.penalty
         (1, 3, 100.0)
-        >>> Recipe.paper("batch_sum", "german").batch_size
-        256
         """
         data_set = data_set or "adult"
         for name, value, allowed in (("update", update, _UPDATES), ("data_set", data_set, sorted(_SELECTED))):
@@ -233,13 +231,7 @@ class Recipe(BaseEstimator):
 
     @classmethod
     def random_starts(cls, **changes: Any) -> Self:
-        """Return a recipe for a population of eight random starts: slower, and not bound to what exceptions can find.
-
-        Examples
-        --------
-        >>> Recipe.random_starts().n_replicas
-        8
-        """
+        """Return a recipe for a population of eight random starts: slower, and not bound to what exceptions can find."""
         return cls(**{**RANDOM_STARTS, **changes})
 
     def check(self) -> Self:
