@@ -231,7 +231,7 @@ class Recipe(BaseEstimator):
 
     @classmethod
     def random_starts(cls, **changes: Any) -> Self:
-        """Return a recipe for a population of eight random starts: slower, and not bound to what exceptions can find."""
+        """Return a recipe for eight random starts: slower, and not bound to what exceptions can find."""
         return cls(**{**RANDOM_STARTS, **changes})
 
     def check(self) -> Self:
