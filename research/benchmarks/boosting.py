@@ -6,7 +6,8 @@ from functools import partial
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dafh import DAFHClassifier, Scorecard
-from research.benchmarks.measure import DATASETS, best_of, run
+from research.benchmarks.measure import best_of, run
+from research.paper.plan import DATASETS
 from research.paper.study import load_split
 
 SPLIT = 100

@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dafh import DAFHClassifier, IncumbentColumns, Scorecard, tabular_pipeline
 from dafh.datasets import FETCHERS
-from research.benchmarks.measure import DATASETS, run
+from research.benchmarks.measure import run
 
 KINDS = {"other people": 0.5, "stale": 0.5, "cut-off 0.3": 0.3}
 MOST_ROWS = 8000
@@ -71,7 +71,7 @@ def by_mcgrad(training: pd.DataFrame, fresh: pd.DataFrame) -> NDArray[np.float64
 
 def lines(quick: bool) -> Iterator[dict[str, Any]]:
     """One line for each case: log-loss and loss of every way."""
-    cases = [(name, kind) for name in DATASETS for kind in KINDS]
+    cases = [(name, kind) for name in FETCHERS for kind in KINDS]
     for seed, (name, kind) in enumerate(cases[:2] if quick else cases):
         training, fresh = make_case(name, kind, seed)
         cutoff, label = KINDS[kind], fresh["label"].to_numpy()

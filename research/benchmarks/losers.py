@@ -17,7 +17,7 @@ import pandas as pd
 
 from dafh import compare, find_failures
 from dafh.evaluation.failures import Failures
-from research.benchmarks.measure import DATASETS
+from research.paper.plan import DATASETS
 from research.paper.study import Split, load_split
 from research.rivals import RIVALS, make_baseline
 from research.rivals.tuning import tune

@@ -14,7 +14,6 @@ import pandas as pd
 
 from research.pages import fill, markdown
 
-DATASETS = ("adult", "arrest", "violent", "german", "bank")
 # Not ru_maxrss: it starts at the size of the process that started this one.
 PEAK_MEMORY = """
 def peak_memory():

@@ -92,21 +92,19 @@ def is_hit(masks: Sequence[Mask], member: Mask) -> bool:
     return any((mask & member).sum() >= OVERLAP * (mask | member).sum() for mask in masks)
 
 
-def world(planted: Planted, seed: int) -> dict[str, bool]:
-    """What each names in one world, and whether the planted group is among it; any group at all where none loses."""
-    table, member, rows = planted.draw(seed)
-    is_null = planted.loss == 0
-    harm = (rows["new"] != rows["y"]).astype(float) - (rows["old"] != rows["y"])
-
-    def answer(masks: Sequence[Mask]) -> bool:
-        return len(masks) > 0 if is_null else is_hit(masks, member)
-
+def by_compare(table: pd.DataFrame, rows: dict[str, NDArray[np.intp]], seed: int) -> dict[str, list[Mask]]:
+    """Groups that `compare` shows to lose, and the first ten rules that it tests."""
     losers = compare(**rows, X=table, random_state=seed).losers
     assert losers is not None
-    answers = {
-        "dafh, shown": answer([region.holds(table) for region in losers.shown_regions]),
-        "dafh, first ten": answer([region.holds(table) for region in losers.regions[:MOST_NAMED]]),
-    }
+    answers = {"dafh, shown": losers.shown_regions, "dafh, first ten": losers.regions[:MOST_NAMED]}
+    return {name: [region.holds(table) for region in regions] for name, regions in answers.items()}
+
+
+def world(planted: Planted, seed: int) -> dict[str, bool]:
+    """Whether the planted group is among those that each names in one world; any group at all where none loses."""
+    table, member, rows = planted.draw(seed)
+    harm = (rows["new"] != rows["y"]).astype(float) - (rows["old"] != rows["y"])
+    answers = by_compare(table, rows, seed)
     for bins in BINS:
         coded = discretise(table, bins, planted.share)
         patterns, items = divexplorer(coded, harm)
@@ -118,12 +116,12 @@ def world(planted: Planted, seed: int) -> dict[str, bool]:
         significant = int((best["t"] >= norm.isf(0.025)).sum())
         corrected = int((best["t"] >= norm.isf(0.025 / len(patterns))).sum())
         answers |= {
-            f"SliceLine, first ten, {bins}": answer(sliceline(coded, harm > 0)),
-            f"DivExplorer, first ten, {bins}": answer(masks),
-            f"DivExplorer, t ≥ 1.96, {bins}": answer(masks[:significant]),
-            f"DivExplorer, Bonferroni, {bins}": answer(masks[:corrected]),
+            f"SliceLine, first ten, {bins}": sliceline(coded, harm > 0),
+            f"DivExplorer, first ten, {bins}": masks,
+            f"DivExplorer, t ≥ 1.96, {bins}": masks[:significant],
+            f"DivExplorer, Bonferroni, {bins}": masks[:corrected],
         }
-    return answers
+    return {tool: is_hit(masks, member) if planted.loss else bool(masks) for tool, masks in answers.items()}
 
 
 def cells() -> Iterator[Planted]:

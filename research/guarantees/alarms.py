@@ -104,12 +104,6 @@ def empty_books(n_groups: int, *, weighted: bool) -> Evidence:
     return found
 
 
-def fill_books(evidence: Evidence, rng: np.random.Generator, n_looks: int, discordance: float) -> None:
-    """Add batches of 1 to 5,000 rows, small ones as often as large ones in logarithms."""
-    for size in np.exp(rng.uniform(0, np.log(5000), n_looks)).astype(int):
-        evidence.add(simulated_rows(rng, int(size), evidence.n_groups, discordance, weighted=evidence.weighted))
-
-
 def batch_table(n_worlds: int = 1000, n_looks: int = 10) -> pd.DataFrame:
     """Percentage of worlds with any alarm in the monitor's own books, and with any limit that is ever missed."""
     rows = []
@@ -118,7 +112,10 @@ def batch_table(n_worlds: int = 1000, n_looks: int = 10) -> pd.DataFrame:
         n_alarms = n_missed = 0
         for world in range(n_worlds):
             evidence = empty_books(n_groups, weighted=weighted)
-            fill_books(evidence, np.random.default_rng([number, world]), n_looks, discordance)
+            rng = np.random.default_rng([number, world])
+            # Small batches are as frequent as large ones in logarithms.
+            for size in np.exp(rng.uniform(0, np.log(5000), n_looks)).astype(int):
+                evidence.add(simulated_rows(rng, int(size), n_groups, discordance, weighted=weighted))
             n_alarms += bool(evidence.alarmed.any())
             # Limits only ever tighten: whether any has missed a gain of 0 can be seen at the end.
             n_missed += bool((evidence.limits[:, 0] > 0).any() or (evidence.limits[:, 1] < 0).any())

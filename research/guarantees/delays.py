@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dafh.monitor.evidence import capital_of_term
 from dafh.stats import Bettors
+from research.guarantees.evidence import kept_chance
 
 DISCORDANCE = 0.1
 
@@ -35,21 +35,12 @@ def fixed_sample_rows(harm: float, power: float, level: float = 0.05) -> int:
     low, high = 1, 2**20
     while low < high:
         middle = (low + high) // 2
-        if _mcnemar_power(middle, harm, level) >= power:
+        # Own classifiers that lose as often as others win: the same test, with the roles exchanged.
+        if kept_chance(middle, harm, DISCORDANCE, level) >= power:
             high = middle
         else:
             low = middle + 1
     return low
-
-
-def _mcnemar_power(n_rows: int, harm: float, level: float) -> float:
-    counts = np.arange(n_rows + 1)
-    chance = binom.pmf(counts, n_rows, DISCORDANCE)
-    likely = chance > 1e-9
-    counts, chance = counts[likely], chance[likely]
-    # Fewest rows lost of each number of discordant ones that the test calls harm.
-    fewest = binom.isf(level, counts, 0.5) + 1
-    return float(chance @ binom.sf(fewest - 1, counts, 0.5 + harm / DISCORDANCE / 2))
 
 
 def delay_table(n_worlds: int = 10_000) -> pd.DataFrame:

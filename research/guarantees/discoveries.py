@@ -109,36 +109,6 @@ class Planted:
         spoiled = member & (new == y) & (rng.random(self.n_rows) < self.loss / 0.8)
         return table, member, {"y": y, "old": old, "new": np.where(spoiled, 1 - y, new)}
 
-    def outcome(self, seed: int) -> tuple[bool, bool, bool]:
-        """Whether the region is shown, is among the rules tested, and whether any rule that misses it is shown."""
-        table, member, rows = self.draw(seed)
-        result = compare(**rows, X=table, random_state=seed)
-        assert result.losers is not None
-        overlaps, shares = [], []
-        for region in result.losers.regions:
-            selected = region.holds(table)
-            overlaps.append((selected & member).sum() / max((selected | member).sum(), 1))
-            shares.append(member[selected].mean())
-        is_shown = result.losers.table["shown"].to_numpy(bool)
-        is_planted, is_elsewhere = np.array(overlaps) >= 0.5, np.array(shares) < self.share
-        return bool((is_planted & is_shown).any()), bool(is_planted.any()), bool((is_elsewhere & is_shown).any())
-
-
-def power_table(
-    n_worlds: int = 50,
-    rows: tuple[int, ...] = (5_000, 20_000),
-    shares: tuple[float, ...] = (0.02, 0.05, 0.1),
-    losses: tuple[float, ...] = (0.05, 0.1, 0.2),
-) -> pd.DataFrame:
-    """Share of worlds in which the planted region is shown, and found at all (overlap of at least one half)."""
-    lines = []
-    for n_rows in rows:
-        for share in shares:
-            for loss in losses:
-                world = Planted(n_rows, share, loss)
-                lines.append((n_rows, share, loss, *np.mean([world.outcome(seed) for seed in range(n_worlds)], axis=0)))
-    return pd.DataFrame(lines, columns=["rows", "share", "loss", "shown", "tested", "shown elsewhere"])
-
 
 def every_rule_misses(n_rows: int, n_columns: int, loss: float, seed: int, share: float = 0.05) -> bool:
     """Whether the limit of any rule lies below its true harm; a tenth of the rows loses by a known amount."""

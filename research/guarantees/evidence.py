@@ -9,7 +9,8 @@ from dafh.evaluation.guard import EVIDENCE_LEVEL
 
 def kept_chance(n_rows: int, gain: float, discordance: float, level: float = EVIDENCE_LEVEL) -> float:
     """Probability that a group keeps its own classifier: the exact test of "not better" must have p ≤ `level`."""
-    total = np.arange(n_rows + 1)
+    # Other numbers of discordant rows are too unlikely to change a printed digit.
+    total = np.arange(binom.ppf(1e-12, n_rows, discordance), binom.isf(1e-12, n_rows, discordance) + 1)
     # Of so many discordant rows, so many must be won at least: the fewest that a fair coin wins with at most this
     # probability. One more than all, where even those would not do.
     needed = binom.isf(level, total, 0.5) + 1

@@ -6,9 +6,10 @@ pooled classifier and for the one that the guard lets serve.
 """
 
 import copy
+import itertools
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "scorecard, K = 4": {"n_groups": 4},
     "stale incumbent": {},
 }
-SIZES = (3000, 7000)
 _FRESH_ROWS = 40_000
 
 
@@ -58,34 +58,12 @@ class World:
         return expit(logit)
 
 
-class Outcome(NamedTuple):
-    """What became of one fit, errors as shares; NaN where there is no such group."""
+def outcome(way: str, n_rows: int, seed: int, **options: Any) -> dict[str, float]:
+    """Fit one model, audit it on a third as many held-out rows, and compare what both promise with the truth.
 
-    worst_harm: float
-    """Largest true increase of the error in any group."""
-    gain: float
-    """True gain of the model over the pooled classifier."""
-    gain_unguarded: float
-    certified: float
-    """Whether every certificate holds."""
-    n_groups: int
-    guard_covers: float
-    """Share of the groups with own classifiers whose true gain lies in the interval beside the rule."""
-    guard_optimism: float
-    """Mean of the gain beside the rule minus the true gain, over groups with own classifiers."""
-    kept_covers: float
-    """The same for groups whose own classifier serves: those that the guard has chosen by the gain on its rows."""
-    kept_optimism: float
-    audit_covers: float
-    """The same in an audit of held-out rows, for the groups that it recommends."""
-    audit_optimism: float
-    total_covers: float
-    """The same for the gain of all rows that stands beside the recommendation."""
-    total_optimism: float
-
-
-def outcome(way: str, n_rows: int, seed: int, **options: Any) -> Outcome:
-    """Fit one model, audit it on a third as many held-out rows, and compare what both promise with the truth."""
+    Each promise is a gain with an interval. `covers` is the share of the intervals that hold the true gain, `optimism`
+    the mean of promised minus true gain; both are NaN where nothing is promised.
+    """
     world, rng = World(seed), np.random.default_rng([seed, 1])
     X = world.columns(n_rows, rng)
     y = (rng.random(n_rows) < world.probability(X)).astype(int)
@@ -123,17 +101,23 @@ def outcome(way: str, n_rows: int, seed: int, **options: Any) -> Outcome:
     # The model as recommended: the pooled classifier serves all other groups.
     total_gain = np.array([(served_gain * recommended[group]).mean()])
     total = pd.DataFrame([advice.total])
-    return Outcome(
-        float(harm.max()),
-        float(served_gain.mean()),
-        float(own_gain.mean()),
-        float((harm <= guard["excluded_harm"] + 1e-12).all()),
-        model.n_groups_,
-        *_against_truth(guard, own, has_own),
-        *_against_truth(guard, own, is_kept),
-        *_against_truth(audited, served, recommended),
-        *_against_truth(total, total_gain, np.array([bool(advice.deploy)])),
-    )
+    promises = {
+        "beside rules": (guard, own, has_own),
+        # Of these, the groups whose own classifier serves: the guard has chosen them by the gain on its rows.
+        "beside rules, kept": (guard, own, is_kept),
+        "audit, recommended groups": (audited, served, recommended),
+        "audit, all rows": (total, total_gain, np.array([bool(advice.deploy)])),
+    }
+    measured = {
+        "groups": float(model.n_groups_),
+        "worst harm": float(harm.max()),
+        "gain": float(served_gain.mean()),
+        "gain without guard": float(own_gain.mean()),
+        "certificates hold": float((harm <= guard["excluded_harm"] + 1e-12).all()),
+    }
+    for name, promise in promises.items():
+        measured[f"{name}: covers"], measured[f"{name}: optimism"] = _against_truth(*promise)
+    return measured
 
 
 def stale_incumbent(world: World, n_rows: int, seed: int, rng: np.random.Generator) -> Incumbent:
@@ -156,43 +140,16 @@ def _against_truth(
     return float(((low <= truth) & (truth <= high)).mean()), float(np.nanmean(gain - truth))
 
 
-def outcomes(
-    n_worlds: int, seed: int, sizes: Sequence[int] = SIZES, n_jobs: int = 2, **options: Any
-) -> dict[tuple[str, int], pd.DataFrame]:
-    """Outcomes of all worlds, for each way to fit and number of rows."""
-    return {
-        (way, n_rows): pd.DataFrame(
-            Parallel(n_jobs)(delayed(outcome)(way, n_rows, seed + number, **options) for number in range(n_worlds)),
-            columns=Outcome._fields,
-        )
-        for way in WAYS
-        for n_rows in sizes
-    }
-
-
-def harm_table(n_worlds: int = 500, seed: int = 0, n_jobs: int = 2, **options: Any) -> pd.DataFrame:
-    """Share of fits that harm a group, how much of the gain is kept, and how often intervals and certificates hold."""
-    return pd.DataFrame(
-        {
-            "fit": way,
-            "rows": n_rows,
-            "groups": fits["n_groups"].mean(),
-            "harmed": (fits["worst_harm"] > 1e-9).mean(),
-            "by 0.5 points": (fits["worst_harm"] > 0.005).mean(),
-            "by 1 point": (fits["worst_harm"] > 0.01).mean(),
-            "gain": fits["gain"].mean(),
-            "gain without guard": fits["gain_unguarded"].mean(),
-            "kept": fits["gain"].sum() / max(fits["gain_unguarded"].sum(), 1e-12),
-            "intervals cover": fits["guard_covers"].mean(),
-            "certificates hold": fits["certified"].mean(),
-        }
-        for (way, n_rows), fits in outcomes(n_worlds, seed, n_jobs=n_jobs, **options).items()
-    )
-
-
-def optimism_table(n_worlds: int = 300, seed: int = 0, n_jobs: int = 2) -> pd.DataFrame:
-    """How far the gain beside a rule or a recommendation exceeds the true one, and how often its interval covers it."""
-    return pd.DataFrame(
-        {"fit": way, "rows": n_rows} | {name: fits[name].mean() for name in Outcome._fields[5:]}
-        for (way, n_rows), fits in outcomes(n_worlds, seed, (1500, *SIZES), n_jobs).items()
-    )
+def harm_table(
+    n_worlds: int = 500, seed: int = 0, sizes: Sequence[int] = (3000, 7000), n_jobs: int = 2, **options: Any
+) -> pd.DataFrame:
+    """Share of fits that harm a group, how much of the gain is kept, and what promised gains are worth."""
+    lines, seeds = [], range(seed, seed + n_worlds)
+    for way, n_rows in itertools.product(WAYS, sizes):
+        fits = pd.DataFrame(Parallel(n_jobs)(delayed(outcome)(way, n_rows, number, **options) for number in seeds))
+        worst = fits.pop("worst harm")
+        limits = {"harmed": 1e-9, "by 0.5 points": 0.005, "by 1 point": 0.01}
+        harmed = {name: (worst > limit).mean() for name, limit in limits.items()}
+        kept = fits["gain"].sum() / max(fits["gain without guard"].sum(), 1e-12)
+        lines.append({"fit": way, "rows": n_rows, **harmed, "kept": kept, **fits.mean()})
+    return pd.DataFrame(lines)

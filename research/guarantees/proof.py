@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dafh.evaluation.compared import ComparedRows
-from dafh.evaluation.guard import check_servers, proved
+from dafh.evaluation.guard import check_servers, choose_servers, proved
 from dafh.evaluation.losses import Loss
 from dafh.stats import robust_radius
 from research.guarantees.worlds import TIE, World, compare_own, draw_outcomes, harmful_world
@@ -57,7 +57,7 @@ def open_gate_share(n_groups: int, n_worlds: int, seed: int = 0) -> float:
     """Share of worlds harmed by the repair of envy, which the whole guard is needed for."""
     rng, worlds = np.random.default_rng(seed), range(n_worlds)
     drawn = (harmful_world(rng, n_groups, "open gate") for _ in worlds)
-    return float(np.mean([world.is_harmed(world.guard(rng, kind="proof")) for world in drawn]))
+    return float(np.mean([world.is_harmed(choose_servers(world.draw(rng), kind="proof")) for world in drawn]))
 
 
 def kept_share(n_groups: int, n_worlds: int, seed: int, *, gain: float = 0.03) -> float:

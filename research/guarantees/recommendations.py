@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dafh import audit
+from research.guarantees.worlds import draw_outcomes
 
 SMALL_LOSS = 0.01
 """A loss of one percentage point: what a recommendation tolerates."""
@@ -38,9 +39,7 @@ class GainWorld:
             world["sensitive_features"] = pd.DataFrame(
                 {"region": region.astype(str), "sex": rng.choice(["f", "m"], self.rows)}
             )
-        chance = rng.random(self.rows)
-        lost = chance < (self.discordance - gain) / 2
-        won = ~lost & (chance < self.discordance)
+        lost, won = draw_outcomes(-gain, self.discordance, rng)
         return world | {"predictions": lost.astype(int), "pooled": won.astype(int)}
 
     def recommended(self, n_worlds: int, seed: int = 7) -> tuple[dict[str, float], float]:

@@ -1,14 +1,13 @@
 """Simulated populations in which it is known how much worse every own classifier is than the pooled one."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dafh.evaluation.compared import ComparedRows
-from dafh.evaluation.guard import GuardReport, choose_servers
+from dafh.evaluation.guard import GuardReport
 
 TIE = 1e-6
 """Harm of almost nothing: enough to be counted as harm, and where a test errs most often."""
@@ -46,10 +45,6 @@ class World:
         harm = np.diag(self.harm)[group]
         lost, won = draw_outcomes(harm, self.discordance, rng)
         return compare_own(group, lost, won, len(self.sizes))
-
-    def guard(self, rng: np.random.Generator, **options: Any) -> GuardReport:
-        """Run the guard on calibration rows of this world."""
-        return choose_servers(self.draw(rng), **options)
 
     def is_harmed(self, report: GuardReport) -> bool:
         """Whether any group is served worse than by the pooled classifier, by more than the margin."""

@@ -23,7 +23,7 @@ from research.rivals.jtt import JTTClassifier
 from research.rivals.partitions import ManualPartition, TreePartition
 from research.rivals.zafar import ZafarClassifier
 
-_PARTITIONS: dict[str, Callable[[], Partition]] = {
+_PARTITIONS: dict[str, Callable[..., Partition]] = {
     "pooled": PooledPartition,
     "trivial": IntersectionPartition,
     "clustering": ClusterPartition,
@@ -57,12 +57,11 @@ def make_baseline(
     name: str,
     *,
     n_groups: int | None = None,
-    estimator: Any = None,
     guard: Literal["evidence", "proof"] | None = None,
     random_state: Any = None,
     **settings: Any,
 ) -> DecoupledClassifier:
-    """Return an unfitted baseline.
+    """Return an unfitted baseline; own classifiers of partitions are logistic regressions fitted to convergence.
 
     Parameters
     ----------
@@ -71,15 +70,12 @@ def make_baseline(
         rows; a rival without attributes; or ``"zafar"``, by one attribute, which is also the last column of X.
     n_groups : int, optional
         Number of groups: by default 2, and 8 for the clusters by which a guard chooses.
-    estimator : classifier or None, default=None
-        Own classifiers of all partitions, and the pooled classifier of controls and rivals; None is logistic regression
-        fitted to convergence.
     guard : {"evidence", "proof"} or None, default=None
         For controls and rivals, it chooses between them and the pooled classifier in each cluster of rows (K-means),
         and for ``"zafar"`` in each group of the attribute. Clusters do not depend on labels: groups that were made
         where a rival looks good would be judged by the rows that made them.
     **settings
-        Parameters of a rival, such as ``alpha`` of ``"dro"``.
+        Parameters of a rival or partition, such as ``alpha`` of ``"dro"``.
 
     Examples
     --------
@@ -94,16 +90,14 @@ def make_baseline(
     if name not in BASELINES:
         raise InputError(f"There is no baseline {name!r}: choose from {', '.join(BASELINES)}.")
     if name in _PARTITIONS:
-        partition = _PARTITIONS[name]()
-        if "estimator" in partition.get_params():
-            partition.set_params(estimator=estimator)
+        partition = _PARTITIONS[name](**settings)
         if "n_groups" in partition.get_params():
             partition.set_params(n_groups=2 if n_groups is None else n_groups)
-        return DecoupledClassifier(partition, estimator, guard=guard, random_state=random_state)
+        return DecoupledClassifier(partition, guard=guard, random_state=random_state)
     model = clone(_MODELS[name])
     seeds = {key: random_state for key in model.get_params() if key.split("__")[-1] == "random_state"}
     model.set_params(**settings, **seeds)
-    pooled = StandardizedLogisticRegression() if estimator is None else estimator
+    pooled: Any = StandardizedLogisticRegression()
     groups = ClusterPartition(_GUARD_GROUPS if n_groups is None else n_groups)
     if name == "zafar":
         pooled, groups = make_pipeline(FunctionTransformer(without_group), pooled), IntersectionPartition()

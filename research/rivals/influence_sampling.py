@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from research.rivals.training import Floats, TwoClassClassifier, two_classes
 
@@ -26,8 +26,8 @@ class InfluenceSamplingClassifier(TwoClassClassifier):
     (demographic parity); and the predicted label stands for the one that is not yet known.
 
     `first_share` of the rows train at the start and `validation_share` validate; the others are the pool, of which
-    each round acquires `acquired_share`. `disparities_` and `accuracies_` are those on validation rows, at the start
-    and after each round that counted; `n_rejected_` rounds did not count.
+    each round acquires `acquired_share`. `accuracies_` are those on validation rows, at the start and after
+    each round that counted; `n_rejected_` rounds did not count.
     """
 
     first_share: float = 0.3
@@ -51,7 +51,6 @@ class InfluenceSamplingClassifier(TwoClassClassifier):
 
         model = LogisticRegression(max_iter=1000).fit(x[training], label[training])
         self.accuracies_ = [float(model.score(x_val, y_val))]
-        self.disparities_ = [abs(_gap(model, x_val, in_group)[0])]
         self.n_rejected_ = 0
         for _ in range(self.rounds):
             p = model.predict_proba(x[pool])[:, 1]
@@ -75,14 +74,11 @@ class InfluenceSamplingClassifier(TwoClassClassifier):
                 continue
             model, training = refitted, grown
             self.accuracies_.append(accuracy)
-            self.disparities_.append(abs(_gap(model, x_val, in_group)[0]))
         self.classifier_ = model
         return self
 
-    def _logits(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        x = self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64))
-        return np.asarray(self.classifier_.decision_function(x))
+    def _logits(self, values: Floats) -> Floats:
+        return np.asarray(self.classifier_.decision_function(self.scaler_.transform(values)))
 
 
 def _gap(model: LogisticRegression, x: Floats, in_group: NDArray[np.bool_]) -> tuple[float, Floats]:

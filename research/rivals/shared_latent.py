@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from research.rivals.training import Floats, TwoClassClassifier, two_classes
 
@@ -52,7 +52,5 @@ class SharedLatentClassifier(TwoClassClassifier):
     def _project(self, x: Floats) -> Floats:
         return x - np.outer(x @ self.direction_, self.direction_)
 
-    def _logits(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        x = self.scaler_.transform(validate_data(self, X, reset=False, dtype=np.float64))
-        return np.asarray(self.classifier_.decision_function(self._project(x)))
+    def _logits(self, values: Floats) -> Floats:
+        return np.asarray(self.classifier_.decision_function(self._project(self.scaler_.transform(values))))

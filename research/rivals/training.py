@@ -110,17 +110,22 @@ class TwoClassClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
 
     @abstractmethod
-    def _logits(self, X: ArrayLike) -> Floats:
-        """Logit of the second class, (n,)."""
+    def _logits(self, values: Floats) -> Floats:
+        """Logit of the second class for checked columns, (n,)."""
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Logit of the second class."""
+        check_is_fitted(self)
+        return self._logits(validate_data(self, X, reset=False, dtype=np.float64))
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of both classes; columns as in `classes_`."""
-        positive = expit(self._logits(X))
+        positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label of each row."""
-        return self.classes_[(self._logits(X) > 0).astype(np.intp)]
+        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -151,9 +156,8 @@ class RivalClassifier(TwoClassClassifier):
     def _train(self, rows: TrainingRows) -> Floats:
         """Train the model on checked rows."""
 
-    def _logits(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
+    def _logits(self, values: Floats) -> Floats:
+        return values @ self.coef_ + self.intercept_
 
 
 def two_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -19,7 +19,7 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from research.rivals.training import Floats, TwoClassClassifier, two_classes
@@ -76,9 +76,7 @@ class ZafarClassifier(TwoClassClassifier):
         self.violations_ = problem.violations(flat)
         return flat.reshape(problem.shape)
 
-    def _logits(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype=np.float64)
+    def _logits(self, values: Floats) -> Floats:
         scores = self._columns(values) @ self.coef_.T
         group = np.argmax(values[:, -1:] == self.groups_, axis=1)
         return scores[np.arange(len(values)), group]

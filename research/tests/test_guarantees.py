@@ -1,4 +1,4 @@
-"""Simulated worlds and enumerated outcomes: the promises of guard, audit and monitor, small here, in full as `slow`."""
+"""Simulated worlds and enumerated outcomes: what guard, audit, compare and monitor promise, in full as `slow`."""
 
 import numpy as np
 import pandas as pd
@@ -10,12 +10,14 @@ from scipy.stats import multinomial
 from dafh.evaluation.guard import choose_servers
 from dafh.evaluation.losses import Loss
 from dafh.stats import Differences, mcnemar_p
+from research.benchmarks.slices import by_compare, is_hit
 from research.guarantees import (
     alarms,
     audits,
     batches,
     coverage,
     delays,
+    discoveries,
     evidence,
     fits,
     limits,
@@ -141,7 +143,7 @@ def test_own_classifiers_that_are_clearly_better_are_kept_and_others_are_not():
     assert kept_share(3, 5, seed=0, gain=0.09) == 1
     assert kept_share(3, 5, seed=0, gain=-0.09) == 0
     world = World(np.full(3, 2000), 0.09 * np.eye(3), 0.1)
-    assert (world.guard(rng(), kind="evidence").serves == 3).all()
+    assert (choose_servers(world.draw(rng()), kind="evidence").serves == 3).all()
 
 
 # ---- evidence, audits, recommendations ----
@@ -163,6 +165,26 @@ def test_recommendations_are_rarely_wrong():
     kinds, wrong = recommendations.THREE_LOSE.recommended(8)
     assert wrong <= 2 / 8
     assert sum(kinds.values()) == pytest.approx(1)
+
+
+# ---- groups found without a name ----
+
+
+@pytest.mark.parametrize("kind", discoveries.KINDS)
+def test_few_groups_are_shown_where_none_loses(kind):
+    assert np.mean([discoveries.is_false_claim(kind, 1000, 6, seed) for seed in range(8)]) <= most(0.05, 8)
+
+
+def test_limits_for_every_rule_are_hardly_ever_missed():
+    assert np.mean([discoveries.every_rule_misses(1000, 4, 0.1, seed) for seed in range(20)]) <= most(0.05, 20)
+
+
+def test_a_large_harm_is_shown_and_nothing_else():
+    for seed in range(4):
+        table, member, rows = discoveries.Planted(5000, 0.1, 0.2, 6).draw(seed)
+        shown = by_compare(table, rows, seed)["dafh, shown"]
+        assert is_hit(shown, member)
+        assert all(member[rule].mean() >= 0.1 for rule in shown)
 
 
 # ---- the monitor ----
@@ -251,6 +273,13 @@ def test_recommendations_are_wrong_no_more_often_than_promised(world):
     assert wrong <= most(0.05, 500, 2)
     if max(world.gains) <= 0:
         assert kinds["deploy"] + kinds["deploy_some"] <= most(0.05, 500, 2)
+
+
+@pytest.mark.slow
+def test_false_discoveries_and_missed_limits_of_every_rule_stay_within_their_level():
+    shares = discoveries.false_discovery_table(200, ((2_000, 10), (10_000, 20)))[list(discoveries.KINDS)]
+    assert (shares <= most(0.05, 200)).all(axis=None)
+    assert (discoveries.every_rule_table(200)["missed"] <= most(0.05, 200)).all()
 
 
 @pytest.mark.slow
