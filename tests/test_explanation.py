@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dafh import AuditResult, DAFHClassifier, DecoupledClassifier, Explanation, Scorecard, explain
 from dafh.exceptions import InputError
-from dafh.explanation import GroupInWords, Rule, adds_nothing, worth_of_groups
+from dafh.explanation import GroupInWords, Rule, Stability, adds_nothing, stability, worth_of_groups
 from dafh.partitions import IntersectionPartition
 from models import additive_case, network_case, rules_case
 from rule_words import groups_by_words
@@ -453,3 +453,37 @@ def test_what_groups_are_worth_in_one_sentence(model, nothing):
 def test_the_rules_of_a_model_say_the_same_as_all_other_outputs():
     final = rules_case().model[-1]
     assert worth_of_groups(final) == final.exceptions_.sentence()
+
+
+# ---- stability ----
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        (-0.1, "a lot"),
+        (0.44, "a lot"),
+        (0.5, "in part"),
+        (0.8, "little"),
+        (0.949, "little"),
+        (0.95, "barely"),
+        (1, "barely"),
+    ],
+)
+def test_words_of_stability_fit_the_figure(index, words):
+    text = str(Stability(index, 3))
+    assert words in text
+    assert f"{index:.2f}" in text
+
+
+def test_groups_by_an_attribute_are_the_same_in_every_sample_and_learned_groups_may_change():
+    X, y, side = sided()
+    assert stability(DecoupledClassifier(IntersectionPartition()), X, y, sensitive_features=side).rand_index == 1
+    noise = np.random.default_rng(0).normal(size=(400, 3))
+    labels = (np.arange(400) % 2).astype(int)
+    assert stability(DAFHClassifier(4, pooled="linear", random_state=0), noise, labels, n_fits=2).rand_index < 0.8
+
+
+def test_one_fit_cannot_be_compared():
+    with pytest.raises(InputError, match="n_fits must be at least 2"):
+        stability(DAFHClassifier(), np.zeros((4, 1)), [0, 1, 0, 1], n_fits=1)

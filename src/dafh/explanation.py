@@ -9,15 +9,19 @@ To say something new about a group, compute it in `explain` and add a line to `G
 """
 
 import inspect
+import itertools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -42,7 +46,16 @@ from dafh.regions.conditions import Condition, Region
 from dafh.regions.search import RegionSearch
 from dafh.text import Readable, Section, clipped, percent, plain, points, write_date, write_number
 
-__all__ = ["Explanation", "GroupInWords", "Rule", "adds_nothing", "explain", "worth_of_groups"]
+__all__ = [
+    "Explanation",
+    "GroupInWords",
+    "Rule",
+    "Stability",
+    "adds_nothing",
+    "explain",
+    "stability",
+    "worth_of_groups",
+]
 
 # Shares of this many rows are known to within half a percentage point; more rows would only take longer.
 _MOST_ROWS = 50_000
@@ -62,6 +75,10 @@ _MOST_STEPS = 3
 _WORTH_A_CONDITION, _GOOD_RULE = 0.1, 0.2
 # With fewer rows than this, half of them are too few to measure a rule on.
 _FEWEST_ROWS = 40
+# An adjusted Rand index below each limit, in words.
+_CHANGES = ((0.5, "change a lot"), (0.8, "change in part"), (0.95, "change little"), (np.inf, "barely change"))
+# Share of the rows in a sample: half of them would ask what fewer rows find, not how sure these groups are.
+_SAMPLED = 0.8
 _POOLED, _OWN = "the pooled classifier", "its own classifier"
 
 
@@ -530,3 +547,73 @@ def _search_rule(table: pd.DataFrame, in_group: NDArray[np.bool_], rng: np.rando
 def _f1(matched: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     """F1 of regions, from the numbers of rows and of members."""
     return 2 * matched[:, 1] / (matched[:, 0] + matched[:, 1] + others[:, 1])
+
+
+# ---- how sure groups are ----
+
+
+class Stability(NamedTuple):
+    """How alike the groups are that a model forms when it is fitted on other samples of the rows."""
+
+    rand_index: float
+    """Adjusted Rand index, its mean over all pairs of fits: 1 for the same groups, about 0 for unrelated ones."""
+    n_fits: int
+
+    def __str__(self) -> str:
+        """Render for a terminal."""
+        change = next(words for limit, words in _CHANGES if self.rand_index < limit)
+        return (
+            f"The groups {change} with the rows that they are learned from: the adjusted Rand index between "
+            f"{self.n_fits} fits on random samples of {_SAMPLED:.0%} of the rows is {self.rand_index:.2f} (1: the same "
+            "groups, 0: no more alike than random groups)."
+        )
+
+
+def stability(
+    model: GroupModel | Pipeline,
+    X: Table,
+    y: ArrayLike,
+    *,
+    sensitive_features: Table | None = None,
+    n_fits: int = 3,
+    random_state: int = 0,
+) -> Stability:
+    """Fit copies of a model on random samples of the rows, and compare the groups that they form.
+
+    Parameters
+    ----------
+    model : DAFHClassifier or DecoupledClassifier, or a pipeline that ends in one
+        Fitted or not; it is left as it is.
+    X, y
+        The copies are fitted on samples of 80% of the rows of each class, and compared on all rows.
+    sensitive_features : data frame, series or array with as many rows, optional
+        For a model whose groups depend on them.
+    n_fits : int, default=3
+        Two or more.
+    random_state : int, default=0
+        Draws the samples; the copies keep the `random_state` of the model.
+
+    Examples
+    --------
+    >>> from dafh import DAFHClassifier
+    >>> from dafh.explanation import stability
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + rng.normal(size=1000) / 2 > 0
+    >>> print(stability(DAFHClassifier(2, random_state=0), X, y))
+    The groups barely change with the rows that they are learned from: ...
+    """
+    if n_fits < 2:
+        raise InputError("n_fits must be at least 2: groups of one fit cannot be compared.")
+    X = dense(X)
+    X = X if is_frame(X) else np.asarray(X)
+    labels, attributes = np.asarray(y), None if sensitive_features is None else to_pandas(sensitive_features)
+    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    groups = []
+    samples = StratifiedShuffleSplit(n_fits, train_size=_SAMPLED, random_state=random_state)
+    for sample, _ in samples.split(labels, labels):
+        options = {} if attributes is None else {f"{prefix}sensitive_features": attributes.iloc[sample]}
+        copy = clone(model).fit(take_rows(X, sample), labels[sample], **options)
+        groups.append(ServedPredictions.of(copy, X, sensitive_features).groups)
+    pairs = itertools.combinations(groups, 2)
+    return Stability(float(np.mean([adjusted_rand_score(*pair) for pair in pairs])), n_fits)
