@@ -351,6 +351,8 @@ class EncodedRows:
 
     def take(self, rows: NDArray[np.intp]) -> "EncodedRows":
         """Return the rows at these positions, with the numbers and bins that are known already."""
+        if len(rows) == len(self) and np.array_equal(rows, np.arange(len(self))):
+            return self
         # The table is cut lazily: most callers need bins or numbers only, and cutting a data frame takes longer.
         selected = EncodedRows(self.encoding, self.X, rows)
         for name in ("numbers", "codes"):
