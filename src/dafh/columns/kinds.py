@@ -213,14 +213,15 @@ def refuse_values(name: str, kind: str, value: object) -> None:
 
 def as_categories(column: pd.Series) -> pd.Series:
     """Read every value as the name of a category; only a gap is a gap, whatever the words say."""
-    # A million rows hold a handful of categories: as codes they need not be told apart again.
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        codes, values = column.cat.codes.to_numpy(), np.asarray(column.cat.categories, dtype=object)
-    else:
-        codes, values = distinct(column)
-    name_codes, names = pd.factorize(np.array([category_name(value) for value in values], dtype=object))
-    categories = pd.Categorical.from_codes(np.append(name_codes, -1)[codes], pd.Index(names, dtype=object))
-    return pd.Series(categories, column.index, name=column.name)
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return _by_value(column, category_name)
+    # A categorical column stays one: a million rows hold a handful of categories.
+    names = np.array([category_name(value) for value in column.cat.categories], dtype=object)
+    name_codes, categories = pd.factorize(names)
+    codes = np.append(name_codes, -1)[column.cat.codes]
+    return pd.Series(
+        pd.Categorical.from_codes(codes, pd.Index(categories, dtype=object)), column.index, name=column.name
+    )
 
 
 def category_codes(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
