@@ -1,5 +1,6 @@
 """Tables, models and crafted model files for tests."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -10,9 +11,7 @@ import pandas as pd
 
 import dafh
 from dafh import DAFHClassifier, Recipe
-from dafh.persistence import FORMAT
 
-COMMENT = f"dafh model {FORMAT:04}".encode()
 NETWORK = {"method": "network", "recipe": Recipe(max_epochs=2, n_replicas=2, n_folds=1)}
 
 
@@ -46,12 +45,12 @@ def people(n=300, seed=0):
 
 
 class Parts:
-    """A model file taken apart, to be changed and put together again: what a forger does."""
+    """A model file taken apart, to be changed and put together again with a checksum that fits: what a forger does."""
 
     def __init__(self, path):
         with zipfile.ZipFile(path) as file:
             self.members = {name: file.read(name) for name in file.namelist()}
-            self.comment = file.comment
+            self.format = int(file.comment.split()[2])
         self.card = json.loads(self.members.pop("card.json"))
         self.model = msgspec.msgpack.decode(self.members.pop("model.msgpack"))
         self.arrays = {name: self.members.pop(name) for name in [*self.members] if name.endswith(".npy")}
@@ -72,14 +71,18 @@ class Parts:
     def write(self, path, compression=zipfile.ZIP_STORED):
         card, model = json.dumps(self.card).encode(), msgspec.msgpack.encode(self.model)
         members = {"card.json": card, "model.msgpack": model, **self.arrays, **self.members}
-        path.write_bytes(zipped(members, compression, self.comment))
+        path.write_bytes(with_checksum(zipped(members, compression), self.format))
         return path
 
 
-def zipped(members, compression=zipfile.ZIP_STORED, comment=COMMENT):
+def zipped(members, compression=zipfile.ZIP_STORED):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-        archive.comment = comment
     return file.getvalue()
+
+
+def with_checksum(archive, number):
+    content = archive[:-2] + (80).to_bytes(2, "little")
+    return content + f"dafh model {number:04} {hashlib.sha256(content).hexdigest()}".encode()

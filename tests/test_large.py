@@ -23,6 +23,7 @@ from dafh.large import (
     Split,
     as_blocks,
     draw_rows,
+    find_files,
     fit_in_passes,
 )
 from dafh.linear.designs import BinnedDesign, DenseDesign
@@ -94,6 +95,16 @@ def test_rows_of_text_are_counted_with_and_without_a_last_line_break(tmp_path, e
     blocks = as_blocks(str(tmp_path / "*.csv"))
     assert blocks.n_rows == 30
     assert pd.concat(blocks.map(lambda block: block)).index.tolist() == list(range(30))
+
+
+def test_files_are_found_by_pattern_folder_and_list_each_once_and_sorted(tmp_path):
+    (tmp_path / "part").mkdir()
+    (tmp_path / "_old").mkdir()
+    for name in ("b.parquet", "a.csv", "part/c.csv.gz", "_old/d.csv", ".hidden.csv", "notes.md"):
+        (tmp_path / name).touch()
+    inside = [str(path.relative_to(tmp_path)) for path in find_files(tmp_path)]
+    assert inside == ["a.csv", "b.parquet", "part/c.csv.gz"]
+    assert [path.name for path in find_files([tmp_path / "a.csv", str(tmp_path / "*.csv")])] == ["a.csv"]
 
 
 # ---- samples ----

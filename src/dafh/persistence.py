@@ -7,8 +7,9 @@ A file is a zip without compression, with the members
 - ``0.npy``, ``1.npy``, ...: its arrays, so that `numpy.load` reads the file, too;
 - ``0.skops``, ``1.skops``, ...: parts of other libraries, if it has any.
 
-The comment of the zip has the number of the format. The checksums of the zip find damage and not forgery. Members are
-therefore read as if they came from an attacker, who gains nothing but a model that predicts what they like.
+The comment of the zip has the number of the format, and the SHA-256 of everything before it. The checksum finds damage
+and not forgery, because whoever forges a file can compute it too. Members are therefore read as if they came from an
+attacker, who gains nothing but a model that predicts what they like.
 
 Plain values stand for themselves in ``model.msgpack``; anything else is a list that begins with its kind, such as
 ``["tuple", items]`` or ``["object", class, fields]``. A class is looked up in `CLASSES` and nowhere else. An object is
@@ -19,6 +20,7 @@ A field that is added to a class needs no change here. A new class that a fitted
 `CLASSES`. What changes the meaning of an older file raises `FORMAT`.
 """
 
+import hashlib
 import inspect
 import io
 import platform
@@ -65,9 +67,10 @@ from dafh.storage import replacing
 from dafh.text import clipped, plain
 from dafh.validation import check_parameters, check_path
 
-FORMAT = 7
+FORMAT = 8
 """Formats before were written before the first release, and are no longer read."""
-_COMMENT = re.compile(rb"dafh model (\d{4})\Z")
+_COMMENT = re.compile(rb"dafh model (\d{4}) ([0-9a-f]{64})")
+_COMMENT_LENGTH = 80
 _LARGEST_FILE = 2**30
 # Bytes of the plain values of a model, and of its card: as Python objects they take many times as much.
 _LARGEST_VALUES = 2**26
@@ -177,8 +180,9 @@ def file_content(model: Any, *, details: Mapping[str, object] | None = None, tru
     with zipfile.ZipFile(file, "w") as archive:
         for name, member in members.items():
             archive.writestr(zipfile.ZipInfo(name), member)  # Without the time: the same model gives the same bytes.
-        archive.comment = f"dafh model {FORMAT:04}".encode()
-    return file.getvalue()
+    # The length of the comment is the last number of the archive, and part of what the checksum is about.
+    content = file.getvalue()[:-2] + _COMMENT_LENGTH.to_bytes(2, "little")
+    return content + f"dafh model {FORMAT:04} {hashlib.sha256(content).hexdigest()}".encode()
 
 
 def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
@@ -253,14 +257,16 @@ def _refusing(path: str | Path) -> Iterator[None]:
 
 
 def _read_members(path: str | Path) -> dict[str, bytes]:
-    """Check size and format of a file, and return its members; the model is not built."""
+    """Check size, format and checksum of a file, and return its members; the model is not built."""
     file = check_path(path)
     if file.stat().st_size > _LARGEST_FILE:
         raise MalformedError("it is too large for a model file")
     content = file.read_bytes()
-    comment = _COMMENT.search(content)
+    comment = _COMMENT.fullmatch(content[-_COMMENT_LENGTH:])
     if comment is None:
         raise MalformedError("it is not a dafh model file, or was cut short")
+    if hashlib.sha256(content[:-_COMMENT_LENGTH]).hexdigest().encode() != comment[2]:
+        raise MalformedError("checksum mismatch: its content has changed since it was written")
     if int(comment[1]) != FORMAT:
         way_out = "upgrade to read it" if int(comment[1]) > FORMAT else "fit and save the model again"
         raise MalformedError(f"it was written by another version of dafh: {way_out}")
@@ -271,7 +277,7 @@ def _read_members(path: str | Path) -> dict[str, bytes]:
 
 
 def _unpack(content: bytes) -> dict[str, bytes]:
-    """Take the members out of an archive that unpacks to no more than it holds; reading compares their checksums."""
+    """Take the members out of an archive that unpacks to no more than it holds."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
