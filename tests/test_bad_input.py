@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
@@ -130,6 +131,13 @@ def test_prediction_on_other_columns_is_refused(estimator):
     for method in ("predict", "predict_group", "predict_all", "predict_proba"):
         with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3"):
             getattr(model, method)(X[:, :2])
+
+
+@pytest.mark.parametrize("estimator", [DAFHClassifier, DecoupledClassifier])
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_group", "predict_all"])
+def test_prediction_before_fit_is_refused(estimator, method):
+    with pytest.raises(NotFittedError):
+        getattr(estimator(), method)(X)
 
 
 @functools.cache

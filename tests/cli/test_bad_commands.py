@@ -1,5 +1,6 @@
 """Tables and options that attack, or are bad: harmless results, or one sentence."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,15 @@ def test_bad_input_is_refused_in_one_sentence(folder, sentence):
     assert not (folder / "never.dafh").exists()
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_without_permission_is_refused_before_the_work(folder):
+    locked = folder / "locked"
+    locked.mkdir(mode=0o500)
+    result = run("fit", folder / "people.csv", "--target", "hired", "--out", locked / "m.dafh")
+    assert result.exit_code == 2
+    assert "cannot be written: permission denied" in result.stderr
+
+
 def test_a_model_saved_from_python_says_what_it_lacks(folder):
     import dafh
 
@@ -112,3 +122,10 @@ def test_a_model_saved_from_python_says_what_it_lacks(folder):
     result = run("audit", folder / "python.dafh", folder / "people.csv")
     assert result.exit_code == 2
     assert "was saved from Python" in result.stderr
+
+
+def test_an_unexpected_error_is_one_sentence_too(folder, monkeypatch):
+    monkeypatch.setattr("dafh.persistence.read_card", lambda path: 1 / 0)
+    result = run("show", folder / "model.dafh")
+    assert result.exit_code == 70  # 1 means harm.
+    assert "unexpected error, please report it: ZeroDivisionError" in result.stderr

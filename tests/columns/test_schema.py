@@ -373,3 +373,23 @@ def test_a_column_that_repeats_in_both_halves_does_not_predict_by_heart():
     assert not predicts(values, outcome)
     assert not predicts(values, np.zeros(N, int))
     assert predicts(values, np.repeat(np.arange(200) > 90, 2))
+
+
+def test_dates_that_do_not_exist_are_no_dates():
+    assert guessed(d=["2020-02-30", "2020-01-01"] * 20)[0].features == {"d": "category"}
+
+
+def with_errors(outcome, errors):
+    """A copy of an outcome with some errors among the odd rows, which are not fitted on."""
+    feature = outcome.copy()
+    feature[errors] = 1 - feature[errors]
+    return feature
+
+
+def test_nineteen_of_twenty_rows_and_four_of_five_errors_decide_what_leakage_is():
+    outcome = np.repeat([0, 1], 200)
+    assert predicts(with_errors(outcome, np.arange(1, 21, 2)), outcome)  # 190 of 200.
+    assert not predicts(with_errors(outcome, np.arange(1, 23, 2)), outcome)  # 189 of 200.
+    outcome = np.repeat([0, 1], [360, 40])  # Among the rows that are asked, the usual value has 20 errors.
+    assert predicts(with_errors(outcome, np.arange(361, 367, 2)), outcome)  # 3 of them are left.
+    assert not predicts(with_errors(outcome, np.arange(361, 371, 2)), outcome)  # 5 of them are left.

@@ -33,6 +33,16 @@ def mixed_frame():
 LABEL = (np.arange(N) % 3 == 0).astype(int)
 
 
+def test_every_kind_of_column_becomes_numbers_with_names():
+    encoded = TableEncoder().fit_transform(mixed_frame())
+    assert np.isfinite(encoded.to_numpy()).all()
+    names = encoded.columns.tolist()
+    for expected in ("age", "age is missing", "children is missing", "city=Bodø", "job=(missing)", "since"):
+        assert expected in names
+    assert "member" in names
+    np.testing.assert_allclose(encoded[["age", "since"]].mean(), 0, atol=1e-9)
+
+
 def test_names_of_the_columns_survive_to_the_model():
     model = tabular_pipeline(LogisticRegression()).fit(mixed_frame(), LABEL)
     assert "city=Oslo" in model[-1].feature_names_in_.tolist()
@@ -42,6 +52,12 @@ def test_unseen_categories_and_missing_values_at_predict_are_no_problem():
     model = tabular_pipeline(LogisticRegression()).fit(mixed_frame(), LABEL)
     new = mixed_frame().head(3).assign(city=["Tromsø", None, "Oslo"], job=[None, "z", "a"], age=[np.nan, np.inf, 30])
     assert model.predict(new).shape == (3,)
+
+
+def test_only_training_rows_are_learned_from():
+    encoder = TableEncoder().fit(mixed_frame().head(60))
+    shifted = mixed_frame().assign(age=1e6)
+    assert encoder.transform(shifted)["age"].iloc[0] > 1e4
 
 
 def test_polars_and_pandas_give_the_same_numbers():
@@ -62,11 +78,31 @@ def test_columns_in_another_order_and_extra_columns_do_not_matter():
     np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(frame[frame.columns[::-1]].assign(new=1)))
 
 
+def test_integers_with_gaps_and_without_are_the_same_categories():
+    fit_on = pd.DataFrame({"code": pd.Categorical([1, 2, 1, 2]), "x": [1.0, 2, 3, 4]})
+    with_gap = pd.DataFrame({"code": pd.Series([1, None, 2, 1], dtype=float), "x": [1.0, 2, 3, 4]})
+    encoder = TableEncoder().fit(fit_on)
+    encoded = encoder.transform(with_gap)
+    assert encoded["code=2"].tolist() == [0, 0, 1, 0]
+
+
+def test_an_unseen_value_of_a_column_with_two_is_neither_of_them():
+    encoder = TableEncoder().fit(pd.DataFrame({"sex": ["F", "M", "F"]}))
+    assert encoder.transform(pd.DataFrame({"sex": ["F", "X"]})).to_numpy().tolist() == [[1, 0], [0, 0]]
+
+
 def test_booleans_written_as_numbers_or_with_gaps_are_the_same_column():
     encoder = TableEncoder().fit(pd.DataFrame({"b": [True, False, True, False]}))
     numbers, gaps = pd.DataFrame({"b": [1, 0]}), pd.DataFrame({"b": pd.Series([True, False, None], dtype=object)})
     assert encoder.transform(numbers)["b"].tolist() == [1, -1]
     assert encoder.transform(gaps)["b"].tolist()[:2] == [1, -1]
+
+
+def test_rare_categories_of_a_long_list_are_put_together():
+    ids = pd.DataFrame({"id": [f"person {i}" for i in range(500)] + ["often"] * 20})
+    names = TableEncoder().fit(ids).get_feature_names_out()
+    assert len(names) <= 60
+    assert "id=often" in names
 
 
 @pytest.mark.parametrize(
@@ -85,6 +121,17 @@ def test_missing_columns_at_predict_are_named():
     encoder = TableEncoder().fit(mixed_frame())
     with pytest.raises(InputError, match=r"missing now: age, city \(new columns: years\)"):
         encoder.transform(mixed_frame().drop(columns=["age", "city"]).assign(years=1))
+
+
+def test_text_where_numbers_were_is_explained():
+    encoder = TableEncoder().fit(mixed_frame())
+    with pytest.raises(InputError, match="Column 'age' held numbers in fit"):
+        encoder.transform(mixed_frame().assign(age="forty"))
+
+
+def test_a_column_without_any_value_is_kept_harmless():
+    encoded = TableEncoder().fit_transform(mixed_frame().assign(nothing=np.nan))
+    assert np.isfinite(encoded.to_numpy()).all()
 
 
 def test_a_fitted_pipeline_can_be_pickled():
@@ -159,3 +206,10 @@ def test_a_reader_names_columns_that_are_missing_and_values_of_another_kind():
         TableReader({"zip": "category"}).fit(mixed_frame())
     with pytest.raises(NotFittedError):
         TableReader().transform(mixed_frame())
+
+
+def test_columns_in_another_order_give_the_same_predictions():
+    frame = mixed_frame()
+    model = tabular_pipeline(Scorecard()).fit(frame, LABEL)
+    other = frame[frame.columns[::-1]].assign(new=1)
+    np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(other))
