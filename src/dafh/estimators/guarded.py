@@ -29,10 +29,9 @@ _LIKE_ONE_HALF = 0.01
 # A sensitive group is named if its loss is higher with p ≤ 0.05. Not corrected for the number of groups, unlike the
 # audit: this asks for a look, and one group too many costs less than one too few.
 _LOSES, _MOST_NAMED = 0.05, 5
-# Hashes of training rows that a model keeps, and training rows that are hashed for them. More than `_MOST_SHARED` of
-# the rows of a calibration being among them is no chance where more than `_DISTINCT` of the training rows differ.
-_KEPT_HASHES, _HASHED_ROWS = 1000, 200_000
-_MOST_SHARED, _DISTINCT = 0.5, 0.9
+# Hashes of training rows that a model keeps. Where more than `_DISTINCT` of the training rows differ, it is no chance
+# that more than `_MOST_SHARED` of the rows of a calibration are among them.
+_KEPT_HASHES, _MOST_SHARED, _DISTINCT = 1000, 0.5, 0.9
 
 
 def hold_out_for_proof(
@@ -185,9 +184,8 @@ class GuardedMixin(BaseEstimator):
 
     def _keep_hashes(self, rows: LabelledRows) -> None:
         """Keep the smallest hashes of training rows: any table can be compared with them, without keeping all rows."""
-        hashes = np.unique(_hashes(rows.take(np.arange(min(len(rows), _HASHED_ROWS)))))
-        repeats = len(hashes) <= _DISTINCT * min(len(rows), _HASHED_ROWS)
-        self.training_hashes_ = hashes[: 0 if repeats else _KEPT_HASHES]
+        hashes = np.unique(_hashes(rows))
+        self.training_hashes_ = hashes[: _KEPT_HASHES if len(hashes) > _DISTINCT * len(rows) else 0]
 
     def _warn_of_training_rows(self, rows: LabelledRows) -> None:
         """Warn of rows for the guard that are training rows: they show that every classifier is good."""
